@@ -1,0 +1,71 @@
+"""The one grammar of all commands: durations, counts and batch lists.
+
+Durations need a unit (``4.48ms``, ``10us``). ``1k`` is 1,024. ``1..512`` runs through the powers
+of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,128..512``).
+"""
+
+import re
+from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
+
+from detokbench.errors import usage_error
+
+_SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(ns|us|µs|μs|ms|s)\s*")
+_COUNT = re.compile(r"\s*(\d+)\s*([kK]?)\s*")
+_MAX_COUNT = 1 << 24
+
+
+def parse_duration_s(text: str, what: str = "duration") -> float:
+    """``"4.48ms"`` → seconds. The unit is mandatory and the value must be above zero."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise usage_error(
+            f"{what}: '{text}' is not a duration; write a number and a unit, such as 4.48ms or 10us"
+        )
+    seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
+    if seconds <= 0:
+        raise usage_error(f"{what}: '{text}' must be longer than zero")
+    return seconds
+
+
+def parse_count(text: str, what: str = "count") -> int:
+    """``"8k"`` → 8192; a whole number of at least 1."""
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise usage_error(f"{what}: '{text}' is not a whole number (1k means 1,024)")
+    count = int(match[1]) * (1024 if match[2] else 1)
+    if not 1 <= count <= _MAX_COUNT:
+        raise usage_error(f"{what}: '{text}' must lie between 1 and {_MAX_COUNT:,}")
+    return count
+
+
+def parse_count_list(text: str, what: str = "list") -> list[int]:
+    """``"1..8,64..256:64"`` → ``[1, 2, 4, 8, 64, 128, 192, 256]``, in order, without repeats."""
+    counts: list[int] = []
+    for part in text.split(","):
+        if not part.strip():
+            raise usage_error(f"{what}: '{text}' has an empty part; write for example 1,32,256")
+        counts.extend(_parse_part(part, what))
+    return list(dict.fromkeys(counts))
+
+
+def _parse_part(part: str, what: str) -> Iterable[int]:
+    if ".." not in part:
+        return [parse_count(part, what)]
+    first_text, _, rest = part.partition("..")
+    last_text, colon, step_text = rest.partition(":")
+    first, last = parse_count(first_text, what), parse_count(last_text, what)
+    if first > last:
+        raise usage_error(f"{what}: '{part}' runs backwards; write {last}..{first}")
+    if colon:
+        steps = range(first, last, parse_count(step_text, what))
+        return [*steps, last]
+    powers = (1 << exponent for exponent in range(_MAX_COUNT.bit_length()))
+    return [first, *(power for power in powers if first < power < last), last]
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`` (did you mean 'fast'?)`` where a known name is close, else the whole list of names."""
+    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else f"; known are: {', '.join(known)}"

@@ -1,0 +1,73 @@
+"""What a vocabulary is to the rest of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from tokenizers.decoders import DecodeStream
+
+
+class TokenizerLike(Protocol):
+    """The part of a transformers tokenizer that detokenisation touches."""
+
+    @property
+    def is_fast(self) -> bool: ...
+    @property
+    def all_special_ids(self) -> list[int]: ...
+    @property
+    def all_special_tokens(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def get_vocab(self) -> dict[str, int]: ...
+    def get_added_vocab(self) -> dict[str, int]: ...
+    def decode(self, token_ids: list[int], **flags: bool) -> str: ...
+    def batch_decode(self, sequences: list[list[int]], **flags: bool) -> list[str]: ...
+    def convert_ids_to_tokens(
+        self, ids: list[int], skip_special_tokens: bool = False
+    ) -> list[Any]: ...
+    def convert_tokens_to_string(self, tokens: list[Any]) -> str: ...
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A tokenizer as an engine would hold it, and where it came from.
+
+    ``tokenizer`` is what Python code calls. ``rust`` is the ``tokenizers.Tokenizer`` inside it, or
+    None where the tokenizer is Python: paths that need DecodeStream or ``decode_batch`` do not
+    apply then.
+    """
+
+    name: str
+    tokenizer: TokenizerLike
+    rust: Tokenizer | None
+    source: str
+
+    @property
+    def is_rust(self) -> bool:
+        """Whether vLLM would choose its fast detokenizer (it asks for this type, not ``is_fast``)."""
+        return self.rust is not None
+
+    @property
+    def size(self) -> int:
+        """Number of ids, special and added ones included."""
+        return len(self.tokenizer)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text`` with no special tokens added."""
+        if self.rust is not None:
+            return list(self.rust.encode(text, add_special_tokens=False).ids)
+        encode: Any = self.tokenizer.encode  # type: ignore[attr-defined]
+        return list(encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """One decode of all ids at once: the text that streams are compared with."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def decode_stream(self, ids: Sequence[int] | None, skip_special_tokens: bool) -> DecodeStream:
+        """A DecodeStream primed with ``ids`` (native prefill, tokenizers 0.22 and newer)."""
+        from tokenizers.decoders import DecodeStream
+
+        return DecodeStream(ids=ids, skip_special_tokens=skip_special_tokens)
