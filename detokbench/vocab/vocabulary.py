@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ class Vocabulary:
     def is_rust(self) -> bool:
         """Whether vLLM would choose its fast detokenizer (it asks for this type, not ``is_fast``)."""
         return self.rust is not None
+
+    @cached_property
+    def cached_tokenizer(self) -> TokenizerLike:
+        """The tokenizer as vLLM holds it: behind its cache of properties, but for Mistral's."""
+        from detokbench.vocab.mistral import MistralTokenizer
+        from detokbench.vocab.property_cache import with_cached_properties
+
+        if isinstance(self.tokenizer, MistralTokenizer):
+            return self.tokenizer  # vLLM's wrapper for it keeps these properties itself
+        cached: TokenizerLike = with_cached_properties(self.tokenizer)
+        return cached
 
     @property
     def size(self) -> int:

@@ -1,0 +1,63 @@
+"""The protocol of every path: open rows, step them with new ids, end them, get text back.
+
+A row is one sequence. Rows may be opened and ended at any time, as in continuous batching; a
+step names the rows that it serves, in any order, each with none, one or several new ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    from detokbench.vocab.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """How one row's special tokens are rendered; the defaults are both engines'."""
+
+    skip_special_tokens: bool = True
+    spaces_between_special_tokens: bool = True
+
+
+class DetokPath(Protocol):
+    """One path, on one vocabulary, with the state of its open rows."""
+
+    def open(self, prompts: Sequence[list[int]], flags: Sequence[Flags] | None = None) -> list[int]:
+        """Admit one row for each prompt (token ids, possibly none); returns the rows' numbers.
+
+        ``flags`` has one entry for each prompt; None means the defaults for all.
+        """
+
+    def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
+        """Give ``rows[i]`` its ``new_ids[i]``; returns the text that each row may now send.
+
+        The lists of ids are not changed. Raises KeyError for a row that is not open.
+        """
+
+    def end(self, row: int) -> str:
+        """Close a row; returns text that was still held, as far as the path has a way to."""
+
+
+class PathClass(Protocol):
+    """What the registry knows about a path before it is built."""
+
+    name: ClassVar[str]
+    whose: ClassVar[str]
+    """Whose code does it this way."""
+    expected_to_fail: ClassVar[str]
+    """Why the gate expects wrong text from this path; empty for a path that should be right."""
+    thread_counts: ClassVar[tuple[int | None, ...]]
+    """Thread counts to measure it with: (None,) for a path without threads, 0 for all."""
+
+    def __call__(self, vocabulary: Vocabulary) -> DetokPath: ...
+
+    def why_not(self, vocabulary: Vocabulary) -> str | None:
+        """Why the path does not apply to ``vocabulary``, or None when it does."""
+
+
+def flags_or_default(prompts: Sequence[list[int]], flags: Sequence[Flags] | None) -> Sequence[Flags]:
+    """One Flags for each prompt."""
+    return [Flags()] * len(prompts) if flags is None else flags
