@@ -5,8 +5,8 @@ of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,12
 """
 
 import re
-from difflib import get_close_matches
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from detokbench.errors import usage_error
 

@@ -1,0 +1,1 @@
+"""Timing: workers, their manager, the fit and the statistics."""

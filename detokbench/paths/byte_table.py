@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import count
 
 from detokbench.paths.protocol import Flags, flags_or_default
-from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError, id_bytes
+from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError
 from detokbench.vocab.vocabulary import Vocabulary
 
 _LONGEST_OPEN = 3  # bytes of a UTF-8 character that lacks its last one
@@ -29,10 +30,10 @@ class ByteTablePath:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Raises UnsupportedFamilyError where a table cannot stand for the vocabulary's decode."""
-        table = id_bytes(vocabulary)
+        table = vocabulary.id_bytes
         self._strips_leading_space = table.strips_leading_space
-        self._skipping = _View(table, skip_special_tokens=True)
-        self._keeping = _View(table, skip_special_tokens=False)
+        self._skipping = _view(table, skip_special_tokens=True)
+        self._keeping = _view(table, skip_special_tokens=False)
         self._view_of: dict[int, _View] = {}
         # Rows that a look-up alone cannot serve: their open bytes, often none yet.
         self._unsettled: dict[int, bytes] = {}
@@ -44,7 +45,7 @@ class ByteTablePath:
     @staticmethod
     def why_not(vocabulary: Vocabulary) -> str | None:
         try:
-            id_bytes(vocabulary)
+            _ = vocabulary.id_bytes
         except UnsupportedFamilyError as error:
             return str(error)
         return None
@@ -80,7 +81,7 @@ class ByteTablePath:
         unsettled = self._unsettled
         skipping = self._skipping.texts if not self._rows_keeping else None
         deltas = []
-        for row, ids in zip(rows, new_ids):
+        for row, ids in zip(rows, new_ids, strict=True):
             if skipping is not None and row not in unsettled and len(ids) == 1:
                 try:
                     text = skipping[ids[0]] if ids[0] >= 0 else None
@@ -157,6 +158,12 @@ class _View:
             _, used = utf_8_decode(tail[start:], "replace", False)
             return tail[start + used :]
         return b""
+
+
+@lru_cache(maxsize=4)
+def _view(table: IdBytes, skip_special_tokens: bool) -> _View:
+    """Kept, since every path object on a vocabulary needs the same two."""
+    return _View(table, skip_special_tokens)
 
 
 def _text_of(piece: bytes | None) -> str | None:

@@ -43,12 +43,14 @@ class FastPath:
         for row, prompt, row_flags in zip(
             rows, prompts, flags_or_default(prompts, flags), strict=True
         ):
-            self._rows[row] = _FastRow(self, self._vocabulary, self._added_tokens, prompt, row_flags)
+            self._rows[row] = _FastRow(
+                self, self._vocabulary, self._added_tokens, prompt, row_flags
+            )
         return rows
 
     def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
         deltas = []
-        for row, ids in zip(rows, new_ids):
+        for row, ids in zip(rows, new_ids, strict=True):
             state = self._rows[row]
             state.update(ids)
             deltas.append(state.next_delta())

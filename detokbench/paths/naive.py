@@ -36,7 +36,9 @@ class NaivePath:
         return rows
 
     def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
-        return [self._decode_each(self._flags[row], ids) for row, ids in zip(rows, new_ids)]
+        return [
+            self._decode_each(self._flags[row], ids) for row, ids in zip(rows, new_ids, strict=True)
+        ]
 
     def _decode_each(self, flags: Flags, ids: list[int]) -> str:
         skip = flags.skip_special_tokens

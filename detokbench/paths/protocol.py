@@ -58,6 +58,8 @@ class PathClass(Protocol):
         """Why the path does not apply to ``vocabulary``, or None when it does."""
 
 
-def flags_or_default(prompts: Sequence[list[int]], flags: Sequence[Flags] | None) -> Sequence[Flags]:
+def flags_or_default(
+    prompts: Sequence[list[int]], flags: Sequence[Flags] | None
+) -> Sequence[Flags]:
     """One Flags for each prompt."""
     return [Flags()] * len(prompts) if flags is None else flags

@@ -27,7 +27,14 @@ DEFAULT_MAX_STATES = 1 << 16
 class _DecodeState:
     """One row in the detokenizer: offsets into its ids, and into its text."""
 
-    __slots__ = ("decode_ids", "decoded_chunks", "decoded_len", "read_offset", "sent", "surr_offset")
+    __slots__ = (
+        "decode_ids",
+        "decoded_chunks",
+        "decoded_len",
+        "read_offset",
+        "sent",
+        "surr_offset",
+    )
 
     def __init__(self, decode_ids: list[int], read_offset: int) -> None:
         self.decode_ids = decode_ids

@@ -51,7 +51,7 @@ class SlowPath:
 
     def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
         deltas = []
-        for row, ids in zip(rows, new_ids):
+        for row, ids in zip(rows, new_ids, strict=True):
             state = self._rows[row]
             state.update(ids)
             deltas.append(state.next_delta())

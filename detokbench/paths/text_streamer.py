@@ -40,7 +40,9 @@ class TextStreamerPath:
         return rows
 
     def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
-        return [self._rows[row].put(ids) if ids else "" for row, ids in zip(rows, new_ids)]
+        return [
+            self._rows[row].put(ids) if ids else "" for row, ids in zip(rows, new_ids, strict=True)
+        ]
 
     def end(self, row: int) -> str:
         return self._rows.pop(row).end()

@@ -1,0 +1,1 @@
+"""Result files: their schema and their storage."""

@@ -1,0 +1,1 @@
+"""What the user sees: tables, sentences, charts. It takes records, never options."""

@@ -29,7 +29,7 @@ class UnsupportedFamilyError(Exception):
     """Why no table of bytes can stand for this vocabulary's decode."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IdBytes:
     """The bytes behind each id.
 
@@ -97,7 +97,9 @@ def _rust_family(rust: Tokenizer) -> tuple[str, Callable[[str], bytes], bool]:
                 "so decode itself writes 'Ġ' for a space"
             )
         return "byte fallback", _piece_with_byte_fallback(chain), _strips_space(chain)
-    raise UnsupportedFamilyError(f"its decoder is {' + '.join(kinds)}, where text depends on context")
+    raise UnsupportedFamilyError(
+        f"its decoder is {' + '.join(kinds)}, where text depends on context"
+    )
 
 
 def _spelt_in_byte_alphabet(rust: Tokenizer) -> bool:
@@ -173,5 +175,3 @@ def is_whole_text(piece: bytes | None) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from tokenizers.decoders import DecodeStream
 
+    from detokbench.vocab.id_bytes import IdBytes
+
 
 class TokenizerLike(Protocol):
     """The part of a transformers tokenizer that detokenisation touches."""
@@ -61,6 +63,13 @@ class Vocabulary:
             return self.tokenizer  # vLLM's wrapper for it keeps these properties itself
         cached: TokenizerLike = with_cached_properties(self.tokenizer)
         return cached
+
+    @cached_property
+    def id_bytes(self) -> IdBytes:
+        """The bytes behind each id. Raises UnsupportedFamilyError where there is no such table."""
+        from detokbench.vocab.id_bytes import id_bytes
+
+        return id_bytes(self)
 
     @property
     def size(self) -> int:

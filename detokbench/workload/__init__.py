@@ -1,0 +1,1 @@
+"""Scenarios and texts become streams of token ids."""

@@ -1,0 +1,64 @@
+"""The timed loops. Each runs one kind of call over prepared arguments and returns nanoseconds.
+
+One loop a kind, so that nothing stands between the clock and the call but the loop itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import Any
+
+
+def time_steps(
+    step: Callable[[Sequence[int], Sequence[list[int]]], list[str]],
+    rows: Sequence[int],
+    batches: Sequence[Sequence[list[int]]],
+) -> int:
+    """Steps of a path, each with the new ids of all rows."""
+    start = perf_counter_ns()
+    for ids in batches:
+        step(rows, ids)
+    return perf_counter_ns() - start
+
+
+def time_stream_steps(pairs: Sequence[tuple[Callable[..., Any], int]], tokenizer: Any) -> int:
+    """``DecodeStream.step`` of many streams, as (bound method, token id)."""
+    start = perf_counter_ns()
+    for step, token_id in pairs:
+        step(tokenizer, token_id)
+    return perf_counter_ns() - start
+
+
+def time_calls(call: Callable[..., Any], arguments: Sequence[Any], flags: dict[str, bool]) -> int:
+    """``call(argument, …flags)`` for each argument, the flags spelt out as the paths spell them."""
+    if not flags:
+        return _time_plain(call, arguments)
+    if set(flags) == {"skip_special_tokens"}:
+        return _time_skip(call, arguments, flags["skip_special_tokens"])
+    return _time_skip_and_spaces(
+        call, arguments, flags["skip_special_tokens"], flags["spaces_between_special_tokens"]
+    )
+
+
+def _time_plain(call: Callable[..., Any], arguments: Sequence[Any]) -> int:
+    start = perf_counter_ns()
+    for argument in arguments:
+        call(argument)
+    return perf_counter_ns() - start
+
+
+def _time_skip(call: Callable[..., Any], arguments: Sequence[Any], skip: bool) -> int:
+    start = perf_counter_ns()
+    for argument in arguments:
+        call(argument, skip_special_tokens=skip)
+    return perf_counter_ns() - start
+
+
+def _time_skip_and_spaces(
+    call: Callable[..., Any], arguments: Sequence[Any], skip: bool, spaces: bool
+) -> int:
+    start = perf_counter_ns()
+    for argument in arguments:
+        call(argument, skip_special_tokens=skip, spaces_between_special_tokens=spaces)
+    return perf_counter_ns() - start

@@ -1,0 +1,202 @@
+"""The manager: starts fresh worker processes, lets them measure one after the other, collects.
+
+Workers load their vocabulary while others wait or load, as many at a time as there are CPUs, but
+only one measures at any moment.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from detokbench.bench.machine import usable_cpus
+from detokbench.bench.plan import (
+    Cell,
+    CellFacts,
+    Effort,
+    LoadRequest,
+    Measured,
+    MeasureRequest,
+    Prepared,
+    PrepareRequest,
+)
+from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.records.schema import ProcessRun
+from detokbench.workload.scenario import Scenario
+
+Progress = Callable[[float], None]
+"""Takes the share of the run that is done, 0 to 1."""
+
+
+class WorkerProcess:
+    """One worker: a child process that loads, waits for its turn, and answers once."""
+
+    def __init__(self, load: LoadRequest) -> None:
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "detokbench.bench.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=_worker_environment(),
+            start_new_session=True,  # Ctrl-C reaches the manager alone, which then ends its workers
+        )
+        self._ready = False
+        self._send(load)
+
+    def _send(self, message: msgspec.Struct) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self._receive()  # says why it died
+            raise
+
+    def wait_until_ready(self) -> None:
+        """Return once the vocabulary is loaded. Raises DetokbenchError where it cannot be."""
+        if not self._ready:
+            self._receive()
+            self._ready = True
+
+    def ask(self, request: msgspec.Struct, progress: Progress | None = None) -> Any:
+        """Send the one request and return the content of its answer."""
+        self.wait_until_ready()
+        self._send(request)
+        while True:
+            kind, content = self._receive()
+            if kind != "progress":
+                return content
+            if progress is not None:
+                progress(content)
+
+    def _receive(self) -> tuple[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise DetokbenchError(f"a worker process died ({self._last_words()})")
+        message = msgspec.json.decode(line)
+        if message["kind"] == "error":
+            raise _error_of(message["content"])
+        return message["kind"], message["content"]
+
+    def _last_words(self) -> str:
+        code = self._process.wait()
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"{how}: {lines[-1]}" if lines else how
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+
+
+def _worker_environment() -> dict[str, str]:
+    return {**os.environ, "TRANSFORMERS_VERBOSITY": "error"}
+
+
+def _error_of(content: dict[str, Any]) -> DetokbenchError:
+    error = DetokbenchError(
+        content["message"], ExitCode(content.get("exit_code", ExitCode.BROKEN_SETUP))
+    )
+    if "traceback" in content:
+        error.add_note(content["traceback"])
+    return error
+
+
+class Manager:
+    """The workers of one run. Use it as a context: leaving it ends every child."""
+
+    def __init__(self, load: LoadRequest, processes: int) -> None:
+        self._load = load
+        self._to_start = processes + 1  # one more, which prepares
+        self._waiting: list[WorkerProcess] = []
+        self._folder = tempfile.TemporaryDirectory(prefix="detokbench-")
+        self._workload_file = str(Path(self._folder.name) / "workload.msgpack")
+        self.processes = processes
+        self.cpus = usable_cpus()
+
+    def __enter__(self) -> Manager:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._waiting:
+            worker.close()
+        self._folder.cleanup()
+
+    @contextmanager
+    def _next_worker(self, alone: bool) -> Iterator[WorkerProcess]:
+        """The next fresh worker. Several are started at once, which hides the loading.
+
+        ``alone`` waits until all of them have loaded, so that none disturbs the one that measures.
+        """
+        if not self._waiting:
+            count = min(self._to_start, max(1, len(self.cpus)))
+            self._to_start -= count
+            self._waiting = [WorkerProcess(self._load) for _ in range(count)]
+        worker = self._waiting[0]
+        try:
+            for waiting in self._waiting if alone else [worker]:
+                waiting.wait_until_ready()
+            yield worker
+        finally:
+            self._waiting.remove(worker)
+            worker.close()
+
+    def prepare(self, scenario: Scenario, text_folder: Path, seed: int, run_gate: bool) -> Prepared:
+        """Run the gate and make the workload, in a process that measures nothing."""
+        request = PrepareRequest(
+            scenario=scenario,
+            text_folder=str(text_folder),
+            workload_file=self._workload_file,
+            seed=seed,
+            run_gate=run_gate,
+        )
+        with self._next_worker(alone=False) as worker:
+            return msgspec.convert(worker.ask(request), Prepared)
+
+    def measure(
+        self,
+        cells: Sequence[Cell],
+        scenario: Scenario,
+        effort: Effort,
+        seed: int,
+        keep_gc: bool,
+        progress: Progress,
+    ) -> Iterator[tuple[ProcessRun, dict[Cell, CellFacts]]]:
+        """Time the cells in one fresh process after the other; yields each as it is done.
+
+        CPUs are taken in turn, so that one with a noisy neighbour shows in the spread.
+        """
+        for number in range(self.processes):
+            request = MeasureRequest(
+                cells=list(cells),
+                workload_file=self._workload_file,
+                scenario=scenario,
+                effort=effort,
+                cpu=self.cpus[-1 - number % len(self.cpus)],
+                seed=seed * 1000 + number,
+                keep_gc=keep_gc,
+            )
+            with self._next_worker(alone=True) as worker:
+                answer = worker.ask(
+                    request, lambda share, n=number: progress((n + share) / self.processes)
+                )
+            measured = msgspec.convert(answer, Measured)
+            yield measured.process, dict(measured.facts)

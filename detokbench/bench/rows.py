@@ -1,0 +1,98 @@
+"""From what the processes timed to the rows of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from detokbench.bench.plan import FLOOR, Cell, CellFacts
+from detokbench.bench.statistics import paired_ratios, summarize
+from detokbench.records.schema import GateResult, GateVerdict, Metric, ProcessRun, Row
+from detokbench.workload.scenario import Scenario
+
+BASE_PATH = "fast"
+
+
+class _Key(NamedTuple):
+    path: str
+    metric: Metric
+    batch: int
+    threads: int | None
+    prompt_len: int | None
+
+
+def rows_of(
+    cells: Sequence[Cell],
+    processes: Sequence[ProcessRun],
+    facts: Mapping[Cell, CellFacts],
+    gate: Sequence[GateResult],
+    scenario: Scenario,
+) -> list[Row]:
+    """One row for each cell that at least one process timed, in the order of the cells."""
+    samples = _samples_by_key(processes)
+    verdicts = {result.path: result.verdict for result in gate}
+    rows = []
+    for cell in cells:
+        key = _Key(cell.path, cell.metric, cell.batch, cell.threads, cell.prompt_len)
+        values = samples.get(key)
+        if values is not None:
+            base = samples.get(key._replace(path=BASE_PATH, threads=None))
+            verdict = verdicts.get(cell.path, "not-run")
+            rows.append(_row(cell, values, base, facts, verdict, scenario))
+    return rows
+
+
+def _samples_by_key(processes: Sequence[ProcessRun]) -> dict[_Key, list[float | None]]:
+    table: dict[_Key, list[float | None]] = {}
+    for number, process in enumerate(processes):
+        for cell in process.cells:
+            key = _Key(cell.path, cell.metric, cell.batch, cell.threads, cell.prompt_len)
+            table.setdefault(key, [None] * len(processes))[number] = cell.value_s
+    return table
+
+
+def _row(
+    cell: Cell,
+    values: list[float | None],
+    base: list[float | None] | None,
+    facts: Mapping[Cell, CellFacts],
+    verdict: GateVerdict,
+    scenario: Scenario,
+) -> Row:
+    summary = summarize([value for value in values if value is not None])
+    row = Row(
+        path=cell.path,
+        batch=cell.batch,
+        metric=cell.metric,
+        median=summary.median,
+        ci_low=summary.ci_low,
+        ci_high=summary.ci_high,
+        mad=summary.mad,
+        samples=values,
+        vocab=scenario.vocabulary,
+        prompt_len=scenario.prompt_len if cell.prompt_len is None else cell.prompt_len,
+        ids_per_step=scenario.ids_per_step if cell.prompt_len is None else 1,
+        threads=cell.threads,
+        gate="not-run" if cell.path == FLOOR else verdict,
+    )
+    _add_counts(row, cell, facts)
+    if base is not None and cell.metric != "call":
+        _add_ratio(row, values, base)
+    return row
+
+
+def _add_counts(row: Row, cell: Cell, facts: Mapping[Cell, CellFacts]) -> None:
+    call_cell = Cell(path=cell.path, metric="call", batch=cell.batch, threads=cell.threads)
+    counted = facts.get(call_cell)
+    if counted is not None and cell.metric in {"call", "per_token"}:
+        row.call = counted.call
+        row.calls_per_token = counted.calls_per_token
+        row.lookups_per_token = counted.lookups_per_token
+
+
+def _add_ratio(row: Row, values: list[float | None], base: list[float | None]) -> None:
+    ratios = paired_ratios(values, base)
+    if ratios:
+        summary = summarize(ratios)
+        row.ratio_to_fast = summary.median
+        row.ratio_ci_low, row.ratio_ci_high = summary.ci_low, summary.ci_high

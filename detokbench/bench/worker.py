@@ -1,0 +1,263 @@
+"""A worker process: loads a vocabulary, then does what the manager asks, and answers.
+
+One JSON message a line in either direction. Times are taken here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any, BinaryIO
+
+import msgspec
+
+from detokbench.bench.machine import pin_to, usable_cpus
+from detokbench.bench.plan import (
+    FLOOR,
+    Cell,
+    CellFacts,
+    LoadRequest,
+    Measured,
+    MeasureRequest,
+    Prepared,
+    PrepareRequest,
+)
+from detokbench.bench.sampling import (
+    Budget,
+    Samples,
+    clock_floor_ns,
+    quiet_gc,
+    visit,
+    warm_up_and_calibrate,
+)
+from detokbench.bench.subjects import (
+    Admission,
+    CallCount,
+    PathSteps,
+    Subject,
+    bare_calls,
+    count_calls,
+)
+from detokbench.errors import DetokbenchError
+from detokbench.paths.empty import EmptyPath
+from detokbench.paths.protocol import Flags, PathClass
+from detokbench.paths.registry import load_path_class
+from detokbench.records.schema import CellSamples, NotApplicable, ProcessRun
+from detokbench.vocab import Vocabulary, load_vocabulary
+from detokbench.workload.streams import Workload, build_workload
+
+_ADMISSION_VISITS = 2
+_LONG_PROMPT = 8192
+_LONG_PROMPT_ROWS = 2
+
+
+def main() -> None:
+    """Read requests from standard input until it closes."""
+    answers = sys.stdout.buffer
+    try:
+        _serve(sys.stdin.buffer, answers)
+    except DetokbenchError as error:
+        _send(answers, "error", {"message": str(error), "exit_code": int(error.exit_code)})
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        _send(answers, "error", {"message": message, "traceback": traceback.format_exc()})
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    load = msgspec.json.decode(requests.readline(), type=LoadRequest)
+    vocabulary = load_vocabulary(load.vocabulary, load.trust_remote_code)
+    classes = {name: load_path_class(name) for name in load.paths}
+    _send(answers, "ready", None)
+    line = requests.readline()
+    if not line:
+        return  # the manager has gone
+    request = msgspec.json.decode(line, type=dict[str, Any])
+    if "cells" in request:
+        plan = msgspec.convert(request, MeasureRequest)
+        _send(answers, "measured", _measure(plan, vocabulary, classes, answers))
+    else:
+        prepare = msgspec.convert(request, PrepareRequest)
+        _send(answers, "prepared", _prepare(prepare, vocabulary, classes))
+
+
+def _send(answers: BinaryIO, kind: str, content: Any) -> None:
+    answers.write(msgspec.json.encode({"kind": kind, "content": content}) + b"\n")
+    answers.flush()
+
+
+def _prepare(
+    request: PrepareRequest, vocabulary: Vocabulary, classes: dict[str, PathClass]
+) -> Prepared:
+    from detokbench.bench.gate import check_path, gate_corpus
+
+    reasons = {name: path_class.why_not(vocabulary) for name, path_class in classes.items()}
+    applying = [path_class for name, path_class in classes.items() if reasons[name] is None]
+    gate = []
+    if request.run_gate:
+        corpus = gate_corpus(vocabulary)
+        gate = [check_path(path_class, vocabulary, corpus) for path_class in applying]
+    workload = build_workload(vocabulary, request.scenario, Path(request.text_folder), request.seed)
+    Path(request.workload_file).write_bytes(msgspec.msgpack.encode(workload))
+    return Prepared(
+        gate=gate,
+        not_applicable=[
+            NotApplicable(path=name, why=why) for name, why in reasons.items() if why is not None
+        ],
+        vocabulary={
+            "name": vocabulary.name,
+            "ids": vocabulary.size,
+            "tokenizer": "Rust" if vocabulary.is_rust else "Python",
+            "source": vocabulary.source,
+        },
+    )
+
+
+def _measure(
+    request: MeasureRequest,
+    vocabulary: Vocabulary,
+    classes: dict[str, PathClass],
+    answers: BinaryIO,
+) -> Measured:
+    started = perf_counter()
+    everywhere = usable_cpus()
+    _start_thread_pool(vocabulary)
+    pinned = [request.cpu] if request.cpu is not None else everywhere
+    pinned_here = pin_to(pinned)
+    workload = msgspec.msgpack.decode(Path(request.workload_file).read_bytes(), type=Workload)
+    maker = _SubjectMaker(vocabulary, classes, workload, request)
+    floor_ns = clock_floor_ns()
+    subjects = {cell: subject for cell in request.cells if (subject := maker.make(cell))}
+    samples: dict[Cell, Samples] = {}
+    rng = random.Random(request.seed)
+    with quiet_gc(request.keep_gc):
+        for number in range(request.effort.visits):
+            for cell in rng.sample(list(subjects), k=len(subjects)):
+                budget = _budget(cell, request)
+                if number >= budget.visits:
+                    continue
+                with _threads(cell.threads, pinned, everywhere):
+                    if cell not in samples:
+                        samples[cell] = warm_up_and_calibrate(subjects[cell], budget, floor_ns)
+                    visit(subjects[cell], samples[cell], budget)
+            _send(answers, "progress", (number + 1) / request.effort.visits)
+    process = ProcessRun(
+        cpu=request.cpu if pinned_here else None,
+        clock_floor_ns=floor_ns,
+        seconds=round(perf_counter() - started, 3),
+        cells=[_cell_samples(cell, cell_samples) for cell, cell_samples in samples.items()],
+    )
+    return Measured(process=process, facts=list(maker.facts.items()))
+
+
+def _budget(cell: Cell, request: MeasureRequest) -> Budget:
+    effort = request.effort
+    if cell.metric in {"admit", "first_token"}:
+        visits = min(effort.visits, _ADMISSION_VISITS)
+        return Budget(warmup_ns=0, visit_ns=round(effort.visit_ms * 2e5), visits=visits)
+    return Budget(
+        warmup_ns=round(effort.warmup_ms * 1e6),
+        visit_ns=round(effort.visit_ms * 1e6),
+        visits=effort.visits,
+    )
+
+
+def _cell_samples(cell: Cell, samples: Samples) -> CellSamples:
+    line = samples.line()
+    return CellSamples(
+        path=cell.path,
+        metric=cell.metric,
+        batch=cell.batch,
+        threads=cell.threads,
+        prompt_len=cell.prompt_len,
+        value_s=line.slope * 1e-9,
+        intercept_s=line.intercept * 1e-9,
+        warmup_ns=samples.warmup_ns,
+        points=samples.points(),
+    )
+
+
+class _SubjectMaker:
+    """Builds the subject of each cell, each with a path object of its own."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        classes: dict[str, PathClass],
+        workload: Workload,
+        request: MeasureRequest,
+    ) -> None:
+        flags = request.scenario.flags
+        self._vocabulary = vocabulary
+        self._classes = classes
+        self._workload = workload
+        self._ids_per_step = request.scenario.ids_per_step
+        self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
+        self._counts: dict[tuple[str, int], CallCount] = {}
+        self.facts: dict[Cell, CellFacts] = {}
+
+    def make(self, cell: Cell) -> Subject | None:
+        """The subject of a cell; None where there is nothing to time."""
+        if cell.metric == "call":
+            return self._calls(cell)
+        path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]
+        path = path_class(self._vocabulary)
+        if cell.prompt_len is None:
+            prompts = self._workload.prompts[: cell.batch]
+            return PathSteps(path, prompts, self._steps(cell.batch), self._flags)
+        rows = _LONG_PROMPT_ROWS if cell.prompt_len >= _LONG_PROMPT else None
+        prompts = self._workload.admit_prompts[cell.prompt_len][:rows]
+        first_ids = self._workload.admit_first_ids[:rows]
+        first_token = cell.metric == "first_token"
+        return Admission(path, prompts, first_ids, self._flags, first_token)
+
+    def _steps(self, batch: int) -> list[list[list[int]]]:
+        return self._workload.steps(batch, self._ids_per_step)
+
+    def _calls(self, cell: Cell) -> Subject | None:
+        prompts = self._workload.prompts[: cell.batch]
+        steps = self._steps(cell.batch)
+        key = (cell.path, cell.batch)
+        if key not in self._counts:
+            path_class = self._classes[cell.path]
+            self._counts[key] = count_calls(
+                path_class, self._vocabulary, prompts, steps, self._flags
+            )
+        count = self._counts[key]
+        self.facts[cell] = CellFacts(
+            call=count.name,
+            calls_per_token=count.calls_per_token,
+            lookups_per_token=count.lookups_per_token,
+        )
+        return bare_calls(count, self._vocabulary, prompts, steps, self._flags)
+
+
+def _start_thread_pool(vocabulary: Vocabulary) -> None:
+    """Make the crate's thread pool before pinning: its threads inherit the CPUs of this moment."""
+    if vocabulary.rust is not None:
+        os.environ["TOKENIZERS_PARALLELISM"] = "true"
+        vocabulary.rust.decode_batch([[0], [0]] * 8)
+
+
+@contextmanager
+def _threads(count: int | None, pinned: list[int], everywhere: list[int]) -> Iterator[None]:
+    """Tokenizers' threads on (and this thread off its one CPU) while a cell with threads runs."""
+    many = count is not None and count > 1
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if many else "false"
+    if not many:
+        yield
+        return
+    pin_to(everywhere)
+    try:
+        yield
+    finally:
+        pin_to(pinned)
+
+
+if __name__ == "__main__":
+    main()

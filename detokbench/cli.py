@@ -1,0 +1,99 @@
+"""The command line: which commands there are, and what becomes of errors. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from detokbench import __version__
+from detokbench.commands import measure_c, paths, scenarios, vocab
+from detokbench.errors import DetokbenchError, ExitCode
+
+app = typer.Typer(
+    name="detokbench",
+    help="What it costs the host to turn token ids into text while a model generates.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help is a third of the start-up time
+    pretty_exceptions_enable=False,
+)
+app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
+app.add_typer(vocab.app, name="vocab")
+app.add_typer(paths.app, name="paths")
+app.add_typer(scenarios.app, name="scenario")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"detokbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere on the line.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line and return its exit code. Every error ends here, as one line."""
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in given
+    try:
+        result = app(
+            [argument for argument in given if argument != "--debug"],
+            prog_name="detokbench",
+            standalone_mode=False,
+        )
+    except DetokbenchError as error:
+        return _report(error, str(error), error.exit_code, debug)
+    except KeyboardInterrupt:
+        return _report(None, "interrupted", ExitCode.INTERRUPTED, debug)
+    except BrokenPipeError:
+        return _broken_pipe()
+    except Exception as error:
+        return _report_other(error, debug)
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _report_other(error: Exception, debug: bool) -> int:
+    """Usage errors of the option parser have their own exit code and message; the rest are bugs."""
+    code = getattr(error, "exit_code", None)
+    format_message = getattr(error, "format_message", None)
+    if isinstance(code, int) and callable(format_message):
+        return _report(error, str(format_message()), code, debug)
+    if isinstance(code, int):  # typer.Exit and typer.Abort
+        return code
+    line = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+    return _report(error, line, ExitCode.BROKEN_SETUP, debug)
+
+
+def _report(error: BaseException | None, line: str, code: int, debug: bool) -> int:
+    if debug and error is not None:
+        traceback.print_exception(error, file=sys.stderr)
+    print(f"detokbench: {line}", file=sys.stderr)
+    return int(code)
+
+
+def _broken_pipe() -> int:
+    """The reader of our output has gone (``| head``): nothing is wrong, nobody is listening."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OK
+
+
+def entry_point() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""``detokbench measure-c``: what a tokenizer round trip costs on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from detokbench.errors import DetokbenchError, ExitCode, usage_error
+from detokbench.grammar import parse_count, parse_count_list
+
+if TYPE_CHECKING:
+    from detokbench.records.schema import Record
+
+HELP = """\
+Measure c: what one tokenizer round trip costs here, and a token, by each path.
+
+Every path first has to stream twenty scripts without a wrong character; then each is timed in
+fresh processes, in random order, and the record and a chart are stored under results/.
+"""
+
+
+def measure_c(
+    scenario: Annotated[
+        str, typer.Option("--scenario", metavar="NAME|FILE", help="What to run.")
+    ] = "llama3-chat",
+    vocab: Annotated[
+        str | None,
+        typer.Option(
+            "--vocab",
+            metavar="NAME|PATH|HUB-ID",
+            help="Vocabulary; see 'detokbench vocab list'.  [default: the scenario's]",
+        ),
+    ] = None,
+    paths: Annotated[
+        str | None,
+        typer.Option(
+            "--paths", metavar="LIST", help="Paths, with commas.  [default: all installed]"
+        ),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            "--batch",
+            metavar="LIST",
+            help="Sequences a step: 1,32,256 or 1..512 (powers of two) or 64..512:64.",
+        ),
+    ] = None,
+    prompt_len: Annotated[
+        str | None, typer.Option("--prompt-len", metavar="N", help="Ids of each row's prompt.")
+    ] = None,
+    ids_per_step: Annotated[
+        str | None,
+        typer.Option("--ids-per-step", metavar="N", help="Ids that a row gets in each step."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="2 processes: a first look.")] = False,
+    rigorous: Annotated[
+        bool, typer.Option("--rigorous", help="20 processes: for figures to quote.")
+    ] = False,
+    gate: Annotated[
+        bool,
+        typer.Option("--gate/--no-gate", help="Leave out paths that give wrong text."),
+    ] = True,
+    gc: Annotated[
+        bool, typer.Option("--gc", help="Leave Python's garbage collector on while timing.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Order of texts and of cells.")] = 0,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="Folder, or .json file, of the record.  [default: results]",
+        ),
+    ] = None,
+    chart: Annotated[
+        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
+    ] = True,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the record to standard output, no table.")
+    ] = False,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let a hub vocabulary run code of its own."),
+    ] = False,
+) -> int:
+    # Heavy modules are imported here: --help must not wait for them.
+    from detokbench.bench.measure_c import run_measure_c
+    from detokbench.bench.plan import DEFAULT_EFFORT, QUICK_EFFORT, RIGOROUS_EFFORT
+    from detokbench.paths.registry import check_path_names, path_names
+    from detokbench.records.provenance import command_line, file_name, utc_now
+    from detokbench.records.store import place_for, write_record
+    from detokbench.report.output import progress_bar, show_measure_c
+    from detokbench.vocab.registry import check_vocabulary_name
+    from detokbench.workload.scenario import load_scenario, override
+
+    if quick and rigorous:
+        raise usage_error("--quick and --rigorous exclude each other")
+    effort = QUICK_EFFORT if quick else RIGOROUS_EFFORT if rigorous else DEFAULT_EFFORT
+    chosen, folder = load_scenario(scenario)
+    chosen = override(
+        chosen,
+        vocabulary=vocab,
+        batches=None if batch is None else parse_count_list(batch, "--batch"),
+        prompt_len=None if prompt_len is None else parse_count(prompt_len, "--prompt-len"),
+        ids_per_step=None if ids_per_step is None else parse_count(ids_per_step, "--ids-per-step"),
+    )
+    check_vocabulary_name(chosen.vocabulary)
+    names = path_names() if paths is None else check_path_names(paths.split(","))
+    created = utc_now()
+    place = place_for("measure-c", file_name(chosen.vocabulary), created, out)
+    with progress_bar() as progress:
+        outcome = run_measure_c(
+            scenario=chosen,
+            text_folder=folder,
+            path_list=names,
+            effort=effort,
+            use_gate=gate,
+            keep_gc=gc,
+            seed=seed,
+            trust_remote_code=trust_remote_code,
+            created=created,
+            command=command_line(sys.argv),
+            progress=progress,
+        )
+        stored = write_record(outcome.record, place)
+        charts = _draw(outcome.record, stored) if chart else []
+    show_measure_c(outcome.record, stored, charts, as_json=json)
+    return _exit_code(outcome.error, outcome.failed_paths)
+
+
+def _draw(record: Record, stored: Path) -> list[Path]:
+    from detokbench.report.charts import draw_measure_c
+
+    return draw_measure_c(record, stored)
+
+
+def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, DetokbenchError):
+        raise error
+    return ExitCode.FAILED_CHECK if failed_paths else ExitCode.OK

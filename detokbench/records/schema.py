@@ -1,0 +1,119 @@
+"""The record: the one file that joins measuring and reporting.
+
+``rows`` is flat, so that ``pandas.DataFrame(record["rows"])`` is the tidy table. Times are in
+seconds. A record names no user, host or folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Metric = Literal["call", "per_token", "admit", "first_token", "floor"]
+GateVerdict = Literal["pass", "expected", "fail", "not-run"]
+
+
+class Row(msgspec.Struct, kw_only=True):
+    """One measured quantity: its value in each worker process and what follows from them.
+
+    ``samples`` has one value a process, in the order of ``Record.processes``; null where a
+    process has none. ``ratio_to_fast`` is the median over processes of the ratio to ``fast`` at
+    the same batch, taken within each process.
+    """
+
+    path: str
+    batch: int
+    metric: Metric
+    unit: str = "s"
+    median: float | None
+    ci_low: float | None
+    ci_high: float | None
+    mad: float | None
+    samples: list[float | None]
+    vocab: str
+    prompt_len: int | None = None
+    ids_per_step: int | None = None
+    context: int | None = None
+    stream_interval: int | None = None
+    threads: int | None = None
+    call: str | None = None
+    calls_per_token: float | None = None
+    lookups_per_token: float | None = None
+    ratio_to_fast: float | None = None
+    ratio_ci_low: float | None = None
+    ratio_ci_high: float | None = None
+    gate: GateVerdict = "not-run"
+
+
+class GateResult(msgspec.Struct, kw_only=True):
+    """What the gate saw of one path before anything was timed."""
+
+    path: str
+    verdict: GateVerdict
+    texts: int
+    """Texts that were streamed."""
+    differing: list[str] = []
+    """Names of the texts whose streamed text was not the one-shot text."""
+    note: str = ""
+    """Why the difference is expected, or the first difference."""
+
+
+class NotApplicable(msgspec.Struct, kw_only=True):
+    """A path that was asked for and does not apply to the vocabulary."""
+
+    path: str
+    why: str
+
+
+class CellSamples(msgspec.Struct, kw_only=True):
+    """Raw times of one cell in one process, from which its value was fitted.
+
+    ``points`` holds ``[n, units, [ns, …]]``: for each of several N, the units of work in it
+    (tokens, calls, or rows) and the time of each repetition. Outliers are in it.
+    """
+
+    path: str
+    metric: Metric
+    batch: int
+    threads: int | None = None
+    prompt_len: int | None = None
+    value_s: float
+    intercept_s: float
+    warmup_ns: int
+    points: list[tuple[int, float, list[int]]]
+
+
+class ProcessRun(msgspec.Struct, kw_only=True):
+    """One worker process: where it ran and all that it timed."""
+
+    cpu: int | None
+    clock_floor_ns: int
+    seconds: float
+    cells: list[CellSamples]
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """Everything about one run."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: str
+    created: str
+    """UTC, ISO 8601."""
+    command: list[str]
+    """The command line, paths reduced to file names."""
+    detokbench: str
+    partial: bool = False
+    """True when the run was interrupted or a worker died: only finished processes are in it."""
+    scenario: dict[str, Any]
+    vocabulary: dict[str, Any]
+    settings: dict[str, Any]
+    machine: dict[str, Any]
+    packages: dict[str, str]
+    warnings: list[str] = []
+    gate: list[GateResult] = []
+    not_applicable: list[NotApplicable] = []
+    rows: list[Row] = []
+    processes: list[ProcessRun] = []

@@ -1,0 +1,120 @@
+"""Records on disk: written whole or not at all, and never over another file."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from detokbench.errors import DetokbenchError, usage_error
+from detokbench.records.schema import SCHEMA_VERSION, Record
+
+DEFAULT_FOLDER = Path("results")
+
+
+def place_for(record_kind: str, vocabulary: str, created: str, out: str | None) -> Path:
+    """Where a record will go: ``--out`` (a ``.json`` file or a folder), or ``results/``.
+
+    Made before anything is measured. Raises DetokbenchError: exit code 2 for a file that is
+    there already, 5 for a folder that cannot be written.
+    """
+    if out is not None and out.endswith(".json"):
+        path = Path(out)
+        if path.exists():
+            raise usage_error(f"--out: {out} exists already; results are never overwritten")
+    else:
+        stamp = re.sub(r"[^0-9TZ]", "", created)
+        stem = re.sub(r"[^\w.-]+", "-", f"{record_kind}-{vocabulary}-{stamp}")
+        path = (Path(out) if out is not None else DEFAULT_FOLDER) / f"{stem}.json"
+    _check_writable(path.parent)
+    return path
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DetokbenchError(
+            f"cannot write results to {folder} ({error.strerror}); name another place with --out"
+        ) from error
+
+
+def write_record(record: Record, wanted: Path) -> Path:
+    """Store a record; where ``wanted`` exists a number is added. Returns the path used."""
+    content = encode(record)
+    for path in _free_names(wanted):
+        try:
+            write_new(path, content)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("unreachable: names never run out")
+
+
+def encode(record: Record) -> bytes:
+    """A record as JSON, an entry of each list a line, so that a diff of two records can be read."""
+    fields = msgspec.to_builtins(record)
+    lines = [f'"{key}":{_encode_field(value)}' for key, value in fields.items()]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _encode_field(value: object) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(map(_json, value)) + "\n]"
+    return _json(value)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _free_names(wanted: Path) -> Iterator[Path]:
+    yield wanted
+    number = 2
+    while True:
+        yield wanted.with_stem(f"{wanted.stem}-{number}")
+        number += 1
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a file in one step. Raises FileExistsError rather than replace one."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(0o644)
+        os.link(temporary, path)  # unlike a rename, it fails where the name is taken
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        with path.open("xb") as file:
+            file.write(content)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def read_record(path: Path) -> Record:
+    """Load a record. Raises DetokbenchError, exit code 2: not a record, or of a newer schema."""
+    try:
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Versioned).schema_version
+        if version > SCHEMA_VERSION:
+            raise usage_error(
+                f"{path.name} has schema {version}, this detokbench reads up to "
+                f"{SCHEMA_VERSION}; install a newer one"
+            )
+        return msgspec.json.decode(content, type=Record)
+    except OSError as error:
+        raise usage_error(f"cannot read the record {path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise usage_error(f"{path.name} is not a detokbench record: {error}") from error
+
+
+class _Versioned(msgspec.Struct):
+    schema_version: int

@@ -1,0 +1,131 @@
+"""Charts of records, as PNG and SVG files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from detokbench.records.schema import Record
+from detokbench.report.measure_c_rows import Rows, label
+from detokbench.report.reading import ASSUMED_C_S
+from detokbench.report.units import US, count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart by the colour-blind and, by lightness, in grey print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+
+
+def draw_measure_c(record: Record, beside: Path) -> list[Path]:
+    """Cost a token by path, and first-token cost over prompt length. Returns the files."""
+    from matplotlib.figure import Figure
+
+    rows = Rows(record)
+    if not rows.batches:
+        return []
+    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    _draw_costs(left, rows)
+    _draw_first_tokens(right, rows)
+    figure.suptitle(_caption(record), fontsize=8, color="#444444")
+    return _save(figure, beside)
+
+
+def _draw_costs(axes: Axes, rows: Rows) -> None:
+    pairs = rows.timed_paths()[::-1]
+    for number, batch in enumerate(rows.batches):
+        colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
+        offset = 0.18 * (number - (len(rows.batches) - 1) / 2)
+        for height, (path, threads) in enumerate(pairs):
+            row = rows.get(path, "per_token", batch, threads)
+            if row is None or not row.median:
+                continue
+            low, high = row.ci_low or row.median, row.ci_high or row.median
+            axes.errorbar(
+                row.median / US,
+                height - offset,
+                xerr=[[(row.median - low) / US], [(high - row.median) / US]],
+                fmt=marker,
+                color=colour,
+                markersize=5,
+                label=f"B = {batch}" if height == 0 else None,
+            )
+    axes.axvline(ASSUMED_C_S / US, color="#888888", linestyle="--", linewidth=1)
+    axes.annotate(
+        "10 µs, often assumed for a call", (ASSUMED_C_S / US, len(pairs) - 0.45),
+        xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=7, color="#666666",
+    )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_ylim(-0.6, len(pairs) - 0.2)
+    names = [f"{label(*pair)}{_mark(rows, pair[0])}" for pair in pairs]
+    axes.set_yticks(range(len(pairs)), names)
+    axes.set_xlabel("host cost, µs a token (measured; bars: 95 % interval)")
+    axes.grid(axis="x", which="both", color="#dddddd", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.legend(fontsize=8, loc="best", frameon=True)
+    axes.set_title("Cost of a token by path  (* wrong text)", fontsize=10)
+
+
+def _mark(rows: Rows, path: str) -> str:
+    wrong = {result.path for result in rows.record.gate if result.verdict != "pass"}
+    return " *" if path in wrong else ""
+
+
+def _draw_first_tokens(axes: Axes, rows: Rows) -> None:
+    ends: list[tuple[float, str, str]] = []
+    for path in dict.fromkeys(path for path, _ in rows.right_paths()):
+        points = [
+            (prompt_len, cost / US)
+            for prompt_len in rows.prompt_lens
+            if (cost := rows.first_token_s(path, prompt_len)) is not None
+        ]
+        if points:
+            colour = COLOURS[len(ends) % len(COLOURS)]
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour)
+            ends.append((points[-1][1], path, colour))
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(rows.prompt_lens, [count(n) for n in rows.prompt_lens])
+    axes.minorticks_off()
+    axes.set_xlabel("ids in the prompt")
+    axes.set_ylabel("µs a request (measured)")
+    axes.grid(color="#dddddd", linewidth=0.5)
+    axes.set_title("Admission and first token", fontsize=10)
+    if rows.prompt_lens:
+        _label_ends(axes, ends, rows.prompt_lens[-1])
+
+
+def _label_ends(axes: Any, ends: list[tuple[float, str, str]], x: float) -> None:
+    """Name each line at its end, moved apart where names would lie on each other."""
+    low, high = axes.get_ylim()
+    least_factor = (high / low) ** 0.05
+    taken = 0.0
+    for y, name, colour in sorted(ends):
+        at = max(y, taken * least_factor)
+        taken = at
+        axes.annotate(
+            name, (x, at), xytext=(6, 0), textcoords="offset points", va="center",
+            color=colour, fontsize=8, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _caption(record: Record) -> str:
+    packages = record.packages
+    return (
+        f"{record.vocabulary['name']} · {record.scenario['name']} · tokenizers "
+        f"{packages['tokenizers']} · transformers {packages['transformers']} · "
+        f"{record.machine['python']} · {record.machine['cpu']}, "
+        f"{record.machine['cpus_usable']} CPUs · "
+        f"{record.settings['processes_finished']} processes · {record.created[:10]}"
+    )
+
+
+def _save(figure: Figure, beside: Path) -> list[Path]:
+    """Write both formats next to the record, under its name."""
+    paths = [beside.with_suffix(".png"), beside.with_suffix(".svg")]
+    for path in paths:
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return paths
