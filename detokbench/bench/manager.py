@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,10 +101,8 @@ class WorkerProcess:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
-                try:
+                with suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    pass
 
 
 def _worker_environment() -> dict[str, str]:
@@ -195,8 +193,11 @@ class Manager:
                 keep_gc=keep_gc,
             )
             with self._next_worker(alone=True) as worker:
-                answer = worker.ask(
-                    request, lambda share, n=number: progress((n + share) / self.processes)
-                )
+                answer = worker.ask(request, _share_of_run(progress, number, self.processes))
             measured = msgspec.convert(answer, Measured)
             yield measured.process, dict(measured.facts)
+
+
+def _share_of_run(progress: Progress, number: int, processes: int) -> Progress:
+    """Progress within one process as progress of the whole run."""
+    return lambda share: progress((number + share) / processes)

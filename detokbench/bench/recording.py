@@ -49,8 +49,9 @@ class RecordingVocabulary(Vocabulary):
 
     def __init__(self, inner: Vocabulary) -> None:
         log = CallLog()
+        tokenizer: Any = _Recorder(inner.tokenizer, "", log)
         rust: Any = None if inner.rust is None else _Recorder(inner.rust, "Tokenizer.", log)
-        super().__init__(inner.name, _Recorder(inner.tokenizer, "", log), rust, inner.source)
+        super().__init__(inner.name, tokenizer, rust, inner.source)
         object.__setattr__(self, "log", log)
         object.__setattr__(self, "_inner", inner)
         self.__dict__["cached_tokenizer"] = _Recorder(inner.cached_tokenizer, "", log)

@@ -59,7 +59,7 @@ class BatchDecodePath:
         texts = [""] * len(windows)
         for group_flags, rows in rows_by_flags.items():
             decoded = self._batch_decode([windows[row] for row in rows], group_flags)
-            for row, text in zip(rows, decoded):
+            for row, text in zip(rows, decoded, strict=True):
                 texts[row] = text
         return texts
 
@@ -71,7 +71,9 @@ class BatchDecodePath:
         )
 
     def _decode_one_by_one(self, windows: list[list[int]], flags: list[Flags]) -> list[str]:
-        return [self._decode_row(ids, row_flags) for ids, row_flags in zip(windows, flags)]
+        return [
+            self._decode_row(ids, row_flags) for ids, row_flags in zip(windows, flags, strict=True)
+        ]
 
     def _decode_row(self, ids: list[int], flags: Flags) -> str:
         """SGLang's way around tokenizers that know no flags: drop special ids, then decode."""

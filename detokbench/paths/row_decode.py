@@ -47,5 +47,5 @@ class RowDecodePath:
                 skip_special_tokens=row_flags.skip_special_tokens,
                 spaces_between_special_tokens=row_flags.spaces_between_special_tokens,
             )
-            for ids, row_flags in zip(windows, flags)
+            for ids, row_flags in zip(windows, flags, strict=True)
         ]

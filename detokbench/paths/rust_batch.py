@@ -56,6 +56,6 @@ class RustBatchPath:
             )
             if len(rows) == len(windows):
                 return decoded
-            for row, text in zip(rows, decoded):
+            for row, text in zip(rows, decoded, strict=True):
                 texts[row] = text
         return texts

@@ -123,7 +123,7 @@ class SglangWindows:
         surr_ids: list[list[int]] = []
         read_ids: list[list[int]] = []
         flags: list[Flags] = []
-        for row, ids in zip(rows, new_ids):
+        for row, ids in zip(rows, new_ids, strict=True):
             request = self._requests[row]
             state = self._receive(row, request, ids)
             read_ids.append(state.decode_ids[state.surr_offset :])
@@ -187,6 +187,6 @@ def decode_present(
     texts = [""] * len(windows)
     if present:
         decoded = decode([windows[i] for i in present], [flags[i] for i in present])
-        for i, text in zip(present, decoded):
+        for i, text in zip(present, decoded, strict=True):
             texts[i] = text
     return texts

@@ -59,6 +59,7 @@ def _draw_costs(axes: Axes, rows: Rows) -> None:
         xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=7, color="#666666",
     )  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_ylim(-0.6, len(pairs) - 0.2)
     names = [f"{label(*pair)}{_mark(rows, pair[0])}" for pair in pairs]
     axes.set_yticks(range(len(pairs)), names)
@@ -88,6 +89,7 @@ def _draw_first_tokens(axes: Axes, rows: Rows) -> None:
             ends.append((points[-1][1], path, colour))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_xticks(rows.prompt_lens, [count(n) for n in rows.prompt_lens])
     axes.minorticks_off()
     axes.set_xlabel("ids in the prompt")

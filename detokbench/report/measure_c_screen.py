@@ -195,9 +195,7 @@ def _warnings(record: Record) -> list[str]:
         done, wanted = record.settings["processes_finished"], record.settings["processes"]
         warnings.append(f"partial: {done} of {wanted} processes finished")
     if not any(row.ci_low is not None for row in record.rows) and record.rows:
-        warnings.append("too few processes for intervals; run without --quick to judge differences")
+        warnings.append("too few processes for intervals: run without --quick to judge differences")
     if record.scenario["stop"]:
-        warnings.append(
-            "the scenario's stop strings are not applied: measure-c times decoding only"
-        )
+        warnings.append("stop strings of the scenario are not applied: measure-c times decoding")
     return warnings

@@ -96,7 +96,8 @@ def _first_tokens(rows: Rows) -> str | None:
         return f"A first token after {count(longest)} ids of prompt costs {duration(slow)} (slow)."
     return (
         f"A request's first token costs fast {duration(fast)} after a prompt of {count(longest)} "
-        f"ids, with the GIL held, since DecodeStream decodes the whole prompt; slow {duration(slow)}."
+        "ids, with the GIL held, since DecodeStream decodes the whole prompt; "
+        f"slow {duration(slow)}."
     )
 
 

@@ -85,7 +85,7 @@ def _rust_family(rust: Tokenizer) -> tuple[str, Callable[[str], bytes], bool]:
     if rust.decoder is None:
         raise UnsupportedFamilyError("the tokenizer has no decoder, so decode puts spaces between")
     # The state of a decoder is its part of tokenizer.json; the whole file would be megabytes.
-    decoder: dict[str, Any] = json.loads(rust.decoder.__getstate__())  # type: ignore[no-untyped-call]
+    decoder: dict[str, Any] = json.loads(rust.decoder.__getstate__())
     chain = decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
     kinds = [link["type"] for link in chain]
     if kinds == ["ByteLevel"]:

@@ -97,7 +97,7 @@ class MistralTokenizer:
             return [id_to_piece(i) for i in ids]
         kept = [i for i in ids if i not in self._special_id_set]
         tokens: list[str | bytes] = [id_to_piece(i) for i in kept]
-        if self.is_tekken and any("\ufffd" in token for token in tokens):  # type: ignore[operator]
+        if self.is_tekken and any("\ufffd" in token for token in tokens):
             return [self.inner.id_to_byte_piece(i, self._keep) for i in kept]
         return tokens
 

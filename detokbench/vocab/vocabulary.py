@@ -50,7 +50,7 @@ class Vocabulary:
 
     @property
     def is_rust(self) -> bool:
-        """Whether vLLM would choose its fast detokenizer (it asks for this type, not ``is_fast``)."""
+        """Whether vLLM would choose its fast detokenizer: it asks for this, not ``is_fast``."""
         return self.rust is not None
 
     @cached_property

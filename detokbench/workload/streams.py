@@ -34,7 +34,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     def steps(self, batch: int, ids_per_step: int) -> list[list[list[int]]]:
         """``steps[t][i]`` are the ids that row ``i`` gets in step ``t``."""
-        length = min(output_tokens(batch), min(map(len, self.outputs[:batch])))
+        length = min(output_tokens(batch), *map(len, self.outputs[:batch]))
         starts = range(0, length - ids_per_step + 1, ids_per_step)
         return [[row[t : t + ids_per_step] for row in self.outputs[:batch]] for t in starts]
 
