@@ -12,15 +12,33 @@ from collections.abc import Sequence
 from detokbench.paths.protocol import DetokPath, PathClass
 from detokbench.records.schema import GateResult, GateVerdict
 from detokbench.vocab.vocabulary import Vocabulary
-from detokbench.workload.texts import load_text, script_names
+from detokbench.workload.texts import load_text, paragraphs, script_names
 
 _SEVERAL_IDS = 3
 _OURS = "byte-table"
+_HEAD_CHARACTERS = 60
+_AROUND_CHARACTERS = 10
+_BMP_END = 0xFFFF
 
 
 def gate_corpus(vocabulary: Vocabulary) -> dict[str, list[int]]:
     """Ids of each text of the gate."""
-    return {name: vocabulary.encode(load_text(name)) for name in script_names()}
+    return {name: vocabulary.encode(_excerpt(load_text(name))) for name in script_names()}
+
+
+def _excerpt(text: str) -> str:
+    """The head of each paragraph, and what surrounds its first character outside the BMP.
+
+    Text once passed says nothing more at a second sight, and the gate must not take longer than
+    the timing.
+    """
+    parts = []
+    for paragraph in paragraphs(text):
+        parts.append(paragraph[:_HEAD_CHARACTERS])
+        rare = next((i for i, char in enumerate(paragraph) if ord(char) > _BMP_END), None)
+        if rare is not None:
+            parts.append(paragraph[max(0, rare - _AROUND_CHARACTERS) : rare + _AROUND_CHARACTERS])
+    return "\n".join(parts)
 
 
 def check_path(

@@ -32,6 +32,7 @@ from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.schema import ProcessRun
 from detokbench.workload.scenario import Scenario
 
+_LOADED_AT_ONCE = 4  # workers, about half a gigabyte each; more than CPUs, as imports wait for disk
 Progress = Callable[[float], None]
 """Takes the share of the run that is done, 0 to 1."""
 
@@ -145,7 +146,7 @@ class Manager:
         ``alone`` waits until all of them have loaded, so that none disturbs the one that measures.
         """
         if not self._waiting:
-            count = min(self._to_start, max(1, len(self.cpus)))
+            count = min(self._to_start, max(_LOADED_AT_ONCE, len(self.cpus)))
             self._to_start -= count
             self._waiting = [WorkerProcess(self._load) for _ in range(count)]
         worker = self._waiting[0]

@@ -14,7 +14,7 @@ from detokbench.bench.recording import STREAM_STEP, CallLog, RecordingVocabulary
 from detokbench.paths.protocol import DetokPath, Flags, PathClass
 from detokbench.vocab.vocabulary import Vocabulary
 
-_CALLS_TO_RECORD = 4096
+_CALLS_TO_RECORD = 1024
 
 
 class Timing(NamedTuple):
