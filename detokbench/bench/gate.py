@@ -16,7 +16,7 @@ from detokbench.workload.texts import load_text, paragraphs, script_names
 
 _SEVERAL_IDS = 3
 _OURS = "byte-table"
-_HEAD_CHARACTERS = 60
+_HEAD_CHARACTERS = 50
 _AROUND_CHARACTERS = 10
 _BMP_END = 0xFFFF
 

@@ -139,27 +139,25 @@ class Manager:
             worker.close()
         self._folder.cleanup()
 
-    @contextmanager
-    def _next_worker(self, alone: bool) -> Iterator[WorkerProcess]:
-        """The next fresh worker. Several are started at once, which hides the loading.
+    def _start(self, most: int) -> None:
+        count = min(self._to_start, most)
+        self._to_start -= count
+        self._waiting.extend(WorkerProcess(self._load) for _ in range(count))
 
-        ``alone`` waits until all of them have loaded, so that none disturbs the one that measures.
-        """
-        if not self._waiting:
-            count = min(self._to_start, max(_LOADED_AT_ONCE, len(self.cpus)))
-            self._to_start -= count
-            self._waiting = [WorkerProcess(self._load) for _ in range(count)]
-        worker = self._waiting[0]
+    @contextmanager
+    def _taken(self, worker: WorkerProcess) -> Iterator[WorkerProcess]:
+        """A worker for its one request; it is ended afterwards."""
         try:
-            for waiting in self._waiting if alone else [worker]:
-                waiting.wait_until_ready()
             yield worker
         finally:
             self._waiting.remove(worker)
             worker.close()
 
     def prepare(self, scenario: Scenario, text_folder: Path, seed: int, run_gate: bool) -> Prepared:
-        """Run the gate and make the workload, in a process that measures nothing."""
+        """Run the gate and make the workload, in a process that measures nothing.
+
+        The first workers that will measure load meanwhile.
+        """
         request = PrepareRequest(
             scenario=scenario,
             text_folder=str(text_folder),
@@ -167,8 +165,22 @@ class Manager:
             seed=seed,
             run_gate=run_gate,
         )
-        with self._next_worker(alone=False) as worker:
+        self._start(max(2, len(self.cpus)))
+        with self._taken(self._waiting[0]) as worker:
+            worker.wait_until_ready()
+            self._start(_LOADED_AT_ONCE + 1 - len(self._waiting))
             return msgspec.convert(worker.ask(request), Prepared)
+
+    def _next_alone(self) -> WorkerProcess:
+        """A fresh worker, when all that have been started are done loading and none disturbs it.
+
+        Starting several at once hides the loading.
+        """
+        if not self._waiting:
+            self._start(max(_LOADED_AT_ONCE, len(self.cpus)))
+        for worker in self._waiting:
+            worker.wait_until_ready()
+        return self._waiting[0]
 
     def measure(
         self,
@@ -193,7 +205,7 @@ class Manager:
                 seed=seed * 1000 + number,
                 keep_gc=keep_gc,
             )
-            with self._next_worker(alone=True) as worker:
+            with self._taken(self._next_alone()) as worker:
                 answer = worker.ask(request, _share_of_run(progress, number, self.processes))
             measured = msgspec.convert(answer, Measured)
             yield measured.process, dict(measured.facts)
