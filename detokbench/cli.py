@@ -60,12 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except DetokbenchError as error:
         return _report(error, str(error), error.exit_code, debug)
-    except KeyboardInterrupt:
-        return _report(None, "interrupted", ExitCode.INTERRUPTED, debug)
     except BrokenPipeError:
         return _broken_pipe()
     except Exception as error:
         return _report_other(error, debug)
+    if result == ExitCode.INTERRUPTED:  # the parser turns Ctrl-C into this code
+        return _report(None, "interrupted", ExitCode.INTERRUPTED, debug)
     return result if isinstance(result, int) else ExitCode.OK
 
 

@@ -4,6 +4,7 @@ Durations need a unit (``4.48ms``, ``10us``). ``1k`` is 1,024. ``1..512`` runs t
 of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,128..512``).
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -24,8 +25,8 @@ def parse_duration_s(text: str, what: str = "duration") -> float:
             f"{what}: '{text}' is not a duration; write a number and a unit, such as 4.48ms or 10us"
         )
     seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
-    if seconds <= 0:
-        raise usage_error(f"{what}: '{text}' must be longer than zero")
+    if not 0 < seconds < math.inf:
+        raise usage_error(f"{what}: '{text}' must be longer than zero, and finite")
     return seconds
 
 

@@ -68,7 +68,7 @@ def label(path: str, threads: int | None) -> str:
     """How tables and charts name a path: with its threads where it has any."""
     if threads is None:
         return path
-    return f"{path}, {threads} thread{'' if threads == 1 else 's'}"
+    return f"{path} ({threads} thread{'' if threads == 1 else 's'})"
 
 
 def _median_sum(a: Sequence[float | None], b: Sequence[float | None]) -> float | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MOST_BATCH_COLUMNS = 3
 _WIDE = 108
 _MEDIUM = 84
+_NARROW = 76
 
 
 class _Column(NamedTuple):
@@ -38,7 +39,7 @@ def print_measure_c(record: Record, console: Console) -> None:
         console.print(line, highlight=False)
     if rows.batches:
         console.print(_cost_table(rows, console.width))
-        console.print(_floor_line(rows), highlight=False)
+        console.print(_floor_line(rows, console.width), highlight=False)
     if rows.prompt_lens:
         console.print(_first_token_table(rows))
     for line in [*_gate_lines(record), *_not_applicable(record)]:
@@ -70,11 +71,11 @@ def _cost_table(rows: Rows, width: int) -> Table:
     batches = _batch_columns(rows)
     columns = [
         _Column("path", 0),
-        _Column("calls/\ntoken", _MEDIUM),
-        _Column("look-ups/\ntoken", _WIDE),
-        _Column("c\nµs/call", 0),
+        _Column("calls\n/token", _MEDIUM),
+        _Column("ids→\ntokens", _WIDE),
+        _Column("c\nµs/call", _NARROW),
         _Column("10 µs\n÷ c", _WIDE),
-        *(_Column(f"B={batch}\nµs/token", 0) for batch in batches),
+        *(_Column(f"B={b}\nµs/token", 0 if b == rows.main_batch else _NARROW) for b in batches),
         _Column(f"±%\nB={rows.main_batch}", _MEDIUM),
         _Column(f"÷ fast\nB={rows.main_batch}", 0),
         _Column("tokens/s\nand core", _WIDE),
@@ -83,7 +84,8 @@ def _cost_table(rows: Rows, width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for column, visible in zip(columns, shown, strict=True):
         if visible:
-            table.add_column(column.header, justify="left" if column.header == "path" else "right")
+            is_path = column.header == "path"
+            table.add_column(column.header, justify="left" if is_path else "right", no_wrap=is_path)
     for path, threads in rows.timed_paths():
         cells = _cost_cells(rows, path, threads, batches)
         table.add_row(*(cell for cell, visible in zip(cells, shown, strict=True) if visible))
@@ -113,7 +115,7 @@ def _cost_cells(rows: Rows, path: str, threads: int | None, batches: list[int]) 
         *(_cost(rows.get(path, "per_token", batch, threads)) for batch in batches),
         _spread(row),
         times(row.ratio_to_fast) if row and row.ratio_to_fast else "–",
-        rate(1 / row.median) if row and row.median else "–",
+        rate(1 / row.median / (threads or 1)) if row and row.median else "–",
     ]
 
 
@@ -141,15 +143,17 @@ def _spread(row: Row | None) -> str:
     return f"{50 * (row.ci_high - row.ci_low) / row.median:.1f}"
 
 
-def _floor_line(rows: Rows) -> str:
+def _floor_line(rows: Rows, width: int) -> str:
     floors = [
         f"{microseconds(row.median)} µs at B={row.batch}"
         for batch in _batch_columns(rows)
         if (row := rows.get("empty", "floor", batch)) and row.median
     ]
+    terms = ["c: the bare tokenizer call"] if width >= _NARROW else []
+    if width >= _WIDE:
+        terms += ["ids→tokens: look-ups beside it", "tokens/s: decoding only"]
     return (
-        "c: the bare tokenizer call. Tokens/s: decoding only. "
-        f"Harness (in every figure): {', '.join(floors)}."
+        f"{'; '.join(terms)}{'. ' if terms else ''}Harness (in every figure): {', '.join(floors)}."
     )
 
 

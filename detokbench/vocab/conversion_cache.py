@@ -68,7 +68,7 @@ def file_digest(path: Path) -> str:
 
 def _is_whole(path: Path, checksum: Path) -> bool:
     try:
-        return checksum.read_text() == file_digest(path)
+        return checksum.read_bytes() == file_digest(path).encode()
     except OSError:
         return False
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _TEKKEN_FILE = "tekken_240911.json"
 _SPM_FILE = "tokenizer.model.v1"
 _CONVERSION = 1  # raise it when a conversion below changes
+# Special tokens that vLLM's wrapper shows even where special tokens are skipped.
+_ALWAYS_SHOWN = frozenset({"[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"})
 
 
 class MistralTokenizer:
@@ -46,7 +48,12 @@ class MistralTokenizer:
         special_ids = [i for i in range(self._size) if inner.is_special(i)]
         self._special_id_set = frozenset(special_ids)
         self._special_tokens = [inner.id_to_piece(i) for i in special_ids]
-        self._special_token_set = frozenset(self._special_tokens)
+        self._hidden_tokens = frozenset(self._special_tokens) - _ALWAYS_SHOWN
+        self._hidden_ids = frozenset(
+            i
+            for i, token in zip(special_ids, self._special_tokens, strict=True)
+            if token in self._hidden_tokens
+        )
 
     @property
     def all_special_ids(self) -> list[int]:
@@ -95,24 +102,31 @@ class MistralTokenizer:
         id_to_piece = self.inner.id_to_piece
         if not skip_special_tokens:
             return [id_to_piece(i) for i in ids]
-        kept = [i for i in ids if i not in self._special_id_set]
+        kept = [i for i in ids if i not in self._hidden_ids]
         tokens: list[str | bytes] = [id_to_piece(i) for i in kept]
         if self.is_tekken and any("\ufffd" in token for token in tokens):
-            return [self.inner.id_to_byte_piece(i, self._keep) for i in kept]
+            return [
+                token if i in self._special_id_set else self.inner.id_to_byte_piece(i, self._keep)
+                for i, token in zip(kept, tokens, strict=True)
+            ]
         return tokens
 
     def convert_tokens_to_string(self, tokens: list[str | bytes]) -> str:
         if not self.is_tekken:
             return str(self.inner.decode(tokens, self._ignore))
-        kept = [token for token in tokens if token not in self._special_token_set]
+        kept = [token for token in tokens if token not in self._hidden_tokens]
         if any(isinstance(token, bytes) for token in kept):
             return str(self.inner.decode([self._tekken_id(t) for t in kept], self._keep))
         return "".join(kept)  # type: ignore[arg-type]
 
     def _tekken_id(self, token: str | bytes) -> int:
         piece = token if isinstance(token, bytes) else token.encode()
-        ranks = self.inner._tekken_token2id_nospecial
-        return int(self.inner.num_special_tokens + ranks[piece])
+        rank = self.inner._tekken_token2id_nospecial.get(piece)
+        if rank is not None:
+            return int(self.inner.num_special_tokens + rank)
+        # A special token, or the "" of an id out of range, which vLLM writes as <unk>.
+        special = self.inner._special_tokens_reverse_vocab
+        return int(special.get(piece.decode(), self.inner.unk_id))
 
 
 def load_mistral(name: str) -> Vocabulary:
