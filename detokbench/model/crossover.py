@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 from detokbench.model.curves import Measured, SecondsAt
 
@@ -88,17 +89,23 @@ def crossover(
         return host_s(batch) - t_s - _EQUAL * abs(t_s)
 
     if lateness_s(1.0) > 0:
-        reason = f"one sequence takes {_ms(host_s(1.0))} on the host, {_ms(t_step_s(1.0))} on the GPU"
+        reason = (
+            f"one sequence takes {_ms(host_s(1.0))} on the host, {_ms(t_step_s(1.0))} on the GPU"
+        )
         return Crossover(Answer.ALWAYS_LATE, 1.0, reason=reason)
     batch = _first_crossing(lateness_s, _corners(host_s, t_step_s))
     if batch is None:
         return Crossover(Answer.NEVER, reason=_why_never(host_s, t_step_s))
     if largest_batch is not None and batch > largest_batch:
-        reason = f"the crossing at {batch:.0f} lies above the {largest_batch:.0f} that fit in memory"
+        reason = (
+            f"the crossing at {batch:.0f} lies above the {largest_batch:.0f} that fit in memory"
+        )
         return Crossover(Answer.DOES_NOT_FIT, batch, largest_batch, reason)
     measured_to = _measured_to(host_s, t_step_s)
     if batch > measured_to:
-        return Crossover(Answer.EXTRAPOLATED, batch, measured_to, f"measured up to {measured_to:.0f}")
+        return Crossover(
+            Answer.EXTRAPOLATED, batch, measured_to, f"measured up to {measured_to:.0f}"
+        )
     return Crossover(Answer.CROSSES, batch)
 
 
@@ -134,7 +141,7 @@ def _first_crossing(lateness_s: SecondsAt, corners: list[float]) -> float | None
     Between corners, and after the last one, lateness is a straight line less a curve that bends
     upwards: it has one peak, and one crossing on the way up to it.
     """
-    for low, high in zip(corners, [*corners[1:], _beyond(lateness_s, corners[-1])]):
+    for low, high in pairwise([*corners, _beyond(lateness_s, corners[-1])]):
         late = high if lateness_s(high) > 0 else _late_batch(lateness_s, low, high)
         if late is not None:
             return _root(lateness_s, low, late)

@@ -41,10 +41,7 @@ def median_curve(samples: Sequence[ProcessPoints]) -> Measured:
     """
     batches = sorted({batch for points in samples for batch in points})
     return Measured.from_points(
-        {
-            batch: median(points[batch] for points in samples if batch in points)
-            for batch in batches
-        }
+        {batch: median(points[batch] for points in samples if batch in points) for batch in batches}
     )
 
 

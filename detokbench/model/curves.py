@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 SecondsAt = Callable[[float], float]
 """Batch (sequences a step) → seconds a step. ``Line``, ``Measured`` and any function fit."""
@@ -37,7 +38,7 @@ class Measured:
         """Raises ValueError for fewer than two points, or batches that do not rise."""
         if len(self.batches) != len(self.seconds) or len(self.batches) < 2:
             raise ValueError("a measured curve needs at least two points, one time for each batch")
-        if any(low >= high for low, high in zip(self.batches, self.batches[1:])):
+        if any(low >= high for low, high in pairwise(self.batches)):
             raise ValueError("the batches of a measured curve must rise")
 
     @classmethod

@@ -68,9 +68,7 @@ def front_ends_needed(host_s: SecondsAt, batch: int, t_step_s: float) -> int | N
     """
     if host_s(1) > t_step_s:
         return None
-    return next(
-        n for n in range(1, batch + 1) if host_s(-(-batch // n)) <= t_step_s or n == batch
-    )
+    return next(n for n in range(1, batch + 1) if host_s(-(-batch // n)) <= t_step_s or n == batch)
 
 
 def shared_by_engines(host_s: SecondsAt, engines: int) -> Callable[[float], float]:

@@ -32,7 +32,7 @@ def ids_per_chunk(interval: int, ids_per_step: int = 1) -> int:
 
 
 def chunk_count(ids: int, interval: int, ids_per_step: int = 1) -> int:
-    """Chunks in which a request of ``ids`` ids is sent; ``1 + ceil((ids − 1) / k)`` at one a step."""
+    """Chunks of a request of ``ids`` ids: ``1 + ceil((ids − 1) / k)`` at one id a step."""
     if ids <= 0:
         return 0
     steps = -(-ids // ids_per_step)

@@ -25,10 +25,7 @@ def may_become_stop(tail: str, strings: Sequence[str]) -> bool:
     """Whether one of the stop strings lies in the tail or may be about to; empty ones never do."""
     if not tail:
         return False
-    for stop in strings:
-        if stop and (stop in tail or ends_with_prefix(tail, stop)):
-            return True
-    return False
+    return any(stop in tail or ends_with_prefix(tail, stop) for stop in strings if stop)
 
 
 def suppresses_chunk(

@@ -12,7 +12,8 @@ a character that is split over several tokens needs more, and can be missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from detokbench.errors import usage_error
@@ -20,8 +21,6 @@ from detokbench.errors import usage_error
 # Python offers no public access to a parsed pattern; `sre_parse`, the old name, is deprecated.
 _parser: Any = re._parser  # type: ignore[attr-defined]
 
-_SINGLE_CHARACTER = {"LITERAL", "IN", "ANY"}
-_REPEATS = {"MAX_REPEAT", "MIN_REPEAT"}
 # What 0.5.23 has no case for.
 _UNKNOWN_TO_SGLANG = {
     "NOT_LITERAL",
@@ -31,7 +30,10 @@ _UNKNOWN_TO_SGLANG = {
     "GROUPREF_EXISTS",
     "ASSERT",
     "ASSERT_NOT",
+    "FAILURE",
 }
+_WIDTHS = {"LITERAL": 1, "NOT_LITERAL": 1, "IN": 1, "ANY": 1, "AT": 0, "FAILURE": 0}
+_REPEATS = {"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"}
 
 RegexBound = Callable[[str], "int | None"]
 """A pattern → the most characters it can need, or None for no bound."""
@@ -43,7 +45,7 @@ def regex_bound(pattern: str) -> int | None:
     None where a repeat has no upper limit. Raises a usage error for a pattern that Python's ``re``
     does not accept.
     """
-    return _bound(_parse(pattern), {}, unknown=set())
+    return _Walk(unknown=()).sequence(_parse(pattern))
 
 
 def sglang_regex_bound(pattern: str) -> int | None:
@@ -51,7 +53,7 @@ def sglang_regex_bound(pattern: str) -> int | None:
 
     (Its own value is then 2**30 and more, which no output reaches.)
     """
-    return _bound(_parse(pattern), {}, unknown=_UNKNOWN_TO_SGLANG)
+    return _Walk(_UNKNOWN_TO_SGLANG).sequence(_parse(pattern))
 
 
 def _parse(pattern: str) -> Any:
@@ -61,38 +63,46 @@ def _parse(pattern: str) -> Any:
         raise usage_error(f"stop regex '{pattern}' is not valid: {error}") from error
 
 
-def _bound(items: Any, groups: dict[int, int | None], unknown: set[str]) -> int | None:
-    """The sum over a sequence of parsed items; ``groups`` collects the bounds of groups."""
-    return _sum(_item_bound(str(op), value, groups, unknown) for op, value in items)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One walk over a parsed pattern; ``groups`` collects the bounds of its groups."""
 
+    unknown: Collection[str]
+    groups: dict[int, int | None] = field(default_factory=dict)
 
-def _item_bound(
-    op: str, value: Any, groups: dict[int, int | None], unknown: set[str]
-) -> int | None:
-    if op in unknown:
-        return None
-    if op in _SINGLE_CHARACTER or op == "NOT_LITERAL":
-        return 1
-    if op == "AT":
-        return 0
-    if op in _REPEATS or op == "POSSESSIVE_REPEAT":
-        _, most, body = value
-        return _repeated(_bound(body, groups, unknown), most)
-    if op == "SUBPATTERN":
-        number, _, _, body = value
-        groups[number] = _bound(body, groups, unknown)
-        return groups[number]
-    if op == "BRANCH":
-        return _largest(_bound(branch, groups, unknown) for branch in value[1])
-    if op == "ATOMIC_GROUP":
-        return _bound(value, groups, unknown)
-    if op in {"ASSERT", "ASSERT_NOT"}:
-        return _bound(value[1], groups, unknown)
-    if op == "GROUPREF":
-        return groups[value]
-    if op == "GROUPREF_EXISTS":
-        return _largest(_bound(branch or [], groups, unknown) for branch in value[1:])
-    return None
+    def sequence(self, items: Any) -> int | None:
+        return _combine(sum, [self.item(op.name, value) for op, value in items])
+
+    def item(self, op: str, value: Any) -> int | None:
+        if op in self.unknown:
+            return None
+        if op in _WIDTHS:
+            return _WIDTHS[op]
+        if op in _REPEATS:
+            _, most, body = value
+            return _repeated(self.sequence(body), most)
+        if op == "GROUPREF":
+            return self.groups[value]
+        return self.nested(op, value)
+
+    def nested(self, op: str, value: Any) -> int | None:
+        """Groups, alternatives and what is looked ahead or behind at."""
+        match op:
+            case "SUBPATTERN":
+                number, _, _, body = value
+                self.groups[number] = bound = self.sequence(body)
+                return bound
+            case "BRANCH":
+                branches = value[1]
+            case "GROUPREF_EXISTS":
+                branches = [branch or [] for branch in value[1:]]
+            case "ATOMIC_GROUP":
+                branches = [value]
+            case "ASSERT" | "ASSERT_NOT":
+                branches = [value[1]]
+            case _:
+                return None  # a construct of a later Python
+        return _combine(max, [self.sequence(branch) for branch in branches])
 
 
 def _repeated(bound: int | None, most: int) -> int | None:
@@ -101,11 +111,7 @@ def _repeated(bound: int | None, most: int) -> int | None:
     return None if bound is None or most >= _parser.MAXREPEAT else bound * most
 
 
-def _sum(bounds: Iterable[int | None]) -> int | None:
-    known = list(bounds)
-    return None if None in known else sum(bound for bound in known if bound is not None)
-
-
-def _largest(bounds: Iterable[int | None]) -> int | None:
-    known = list(bounds)
-    return None if None in known else max(bound for bound in known if bound is not None)
+def _combine(together: Callable[[Iterable[int]], int], bounds: Sequence[int | None]) -> int | None:
+    """The sum or the largest of the bounds; none where one of them is missing."""
+    known = [bound for bound in bounds if bound is not None]
+    return together(known) if len(known) == len(bounds) else None
