@@ -178,6 +178,23 @@ def test_a_regex_matches_at_the_last_id() -> None:
     assert check.find(encode_characters("ab12")) is None
 
 
+def test_an_anchor_takes_the_window_for_the_whole_output() -> None:
+    """SGLang's behaviour: ``^`` matches at the left edge of the window, wherever that lies."""
+    check = character_check(regexes=("^END",))
+    assert check.find(encode_characters("the END")) is None
+    assert check.find(encode_characters("the END ")) is not None
+
+
+def test_a_regex_over_a_split_character_is_missed(llama3: Vocabulary) -> None:
+    """SGLang's behaviour: the bound counts characters, the window tokens."""
+    window = TailWindow.for_stops([], ["x.y"], llama3.encode)
+    check = StopCheck((), ("x.y",), window, llama3.decode)
+    ids = [token for char in "x🧬y" for token in llama3.encode(char)]
+    assert (window.base_tokens, len(ids)) == (4, 5)
+    assert check.find(ids) is None
+    assert check.find(llama3.encode("xay")) is not None
+
+
 # The prefix check.
 
 
