@@ -12,7 +12,29 @@ import msgspec
 
 SCHEMA_VERSION = 1
 
-Metric = Literal["call", "per_token", "admit", "first_token", "floor"]
+Metric = Literal[
+    # measure-c
+    "call",
+    "per_token",
+    "admit",
+    "first_token",
+    "floor",
+    # time-step
+    "t_step",
+    # sweep
+    "host_step",
+    "chunk",
+    "logprobs",
+    # tail-str
+    "decode",
+    "contain",
+    "prefix_scan",
+    "finish_check",
+    "prefix_check",
+    "both_checks",
+]
+Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
+"""Where a value comes from; two sources are never mixed in one row."""
 GateVerdict = Literal["pass", "expected", "fail", "not-run"]
 
 
@@ -46,6 +68,7 @@ class Row(msgspec.Struct, kw_only=True):
     ratio_ci_low: float | None = None
     ratio_ci_high: float | None = None
     gate: GateVerdict = "not-run"
+    source: Source = "measured"
 
 
 class GateResult(msgspec.Struct, kw_only=True):
@@ -116,4 +139,6 @@ class Record(msgspec.Struct, kw_only=True):
     gate: list[GateResult] = []
     not_applicable: list[NotApplicable] = []
     rows: list[Row] = []
+    details: dict[str, Any] = {}
+    """What only this kind of record has: the GPU, the model, points, answers."""
     processes: list[ProcessRun] = []
