@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _MOST_BATCH_COLUMNS = 3
-_WIDE = 108
+_WIDE = 118
 _MEDIUM = 84
 _NARROW = 76
 

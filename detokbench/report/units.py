@@ -27,7 +27,8 @@ def significant(value: float, digits: int) -> str:
     """``value`` with so many significant digits, thousands separated, never in exponents."""
     if value == 0:
         return "0"
-    decimals = digits - 1 - floor(log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value
+    decimals = digits - 1 - exponent
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
