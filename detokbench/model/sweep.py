@@ -146,7 +146,7 @@ def processes_needed(
     ids_per_step: int = 1,
     engines: int = 1,
 ) -> int | None:
-    """Front ends (or detokenizers) that ``batch`` needs at stream interval 1; None: no number does."""
+    """Front ends (or detokenizers) that ``batch`` needs at k = 1; None where no number does."""
     curve = median_curve(busiest_samples(cost, request, 1, ids_per_step))
     shared: Callable[[float], float] = shared_by_engines(curve, engines)
     return front_ends_needed(shared, batch, t_step_s)
