@@ -51,7 +51,7 @@ class StepTime:
 def step_time_s(
     shape: ModelShape,
     gpu: Gpu,
-    batch: int,
+    batch: float,
     context: float,
     *,
     weights: WeightFormat = "bf16",
@@ -165,7 +165,7 @@ def _flop_s(gpu: Gpu, number_format: str) -> float:
     return gpu.bf16_flop_s
 
 
-def _check(shape: ModelShape, batch: int, context: float, tp: int, derate: float = 1.0) -> None:
+def _check(shape: ModelShape, batch: float, context: float, tp: int, derate: float = 1.0) -> None:
     if batch < 1:
         raise usage_error(f"batch {batch} must be at least 1")
     if context < 0:

@@ -1,0 +1,180 @@
+"""What a sweep's record says: its rows become the model's inputs, and the model answers.
+
+Everything here is worked out from the record alone, so that it can be redone elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from detokbench.model.crossover_interval import CrossoverInterval
+from detokbench.model.sweep import (
+    NOTHING_SENT,
+    PathCost,
+    RequestCost,
+    Topology,
+    find_crossover,
+    interval_that_keeps_up,
+    processes_needed,
+)
+from detokbench.records.schema import Record, Row
+from detokbench.tstep.curves import Deployment, TStepCurve, given_curve, measured_curves
+
+SGLANG_PATHS = frozenset({"batch-decode", "row-decode", "rust-batch"})
+"""Paths that run in SGLang's detokenizer process, once an interval; all others decode each step."""
+
+
+class SweepOptions(msgspec.Struct, kw_only=True):
+    """What a sweep was asked, as its record keeps it in ``details["options"]``."""
+
+    deployment: Deployment
+    contexts: list[int]
+    intervals: list[int]
+    ids_per_step: int = 1
+    engines_per_frontend: int = 1
+    logprobs: list[int] = []
+    given_s: float | None = None
+    measured_s: dict[int, dict[int, float]] = {}
+    """T_step of a record of time-step: context → batch → seconds."""
+    overlap: bool = True
+    at_batch: int = 256
+    """The batch that intervals, front ends and the recommendation are for."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """B* of one path against one T_step. ``counted`` says what the host does."""
+
+    path: str
+    threads: int | None
+    counted: str
+    interval: int
+    curve: TStepCurve
+    found: CrossoverInterval
+
+
+class Sweep:
+    """A record of kind 'sweep', by what it measured."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.options = msgspec.convert(record.details["options"], SweepOptions)
+        self._steps = [row for row in record.rows if row.metric == "host_step"]
+
+    @cached_property
+    def batches(self) -> list[int]:
+        """Batches that the host was measured at."""
+        return sorted({row.batch for row in self._steps})
+
+    @cached_property
+    def curves(self) -> list[TStepCurve]:
+        """T_step by source and context, in the order of the sources: given, on paper, measured."""
+        options = self.options
+        if options.given_s is not None:
+            return [given_curve(options.given_s)]
+        if options.measured_s:
+            return measured_curves(options.measured_s)
+        derated = options.deployment.derate != 1.0
+        return [
+            options.deployment.paper_curve(context, source)
+            for source in (("roofline", "derated") if derated else ("roofline",))
+            for context in options.contexts
+        ]
+
+    @cached_property
+    def costs(self) -> list[PathCost]:
+        """The decoding of every path, in the order of the record."""
+        pairs = dict.fromkeys((row.path, row.threads) for row in self._steps)
+        return [self._cost(path, threads) for path, threads in pairs]
+
+    def _cost(self, path: str, threads: int | None) -> PathCost:
+        rows = [row for row in self._steps if (row.path, row.threads) == (path, threads)]
+        intervals = sorted({row.stream_interval or 1 for row in rows})
+        topology: Topology = "sglang" if path in SGLANG_PATHS else "vllm"
+        by_interval = {
+            interval: _by_process([row for row in rows if (row.stream_interval or 1) == interval])
+            for interval in intervals
+        }
+        return PathCost(path, threads, topology, by_interval)
+
+    def cost(self, path: str, threads: int | None = None) -> PathCost | None:
+        """The decoding of one path, None where it was not measured."""
+        return next((cost for cost in self.costs if cost.key == (path, threads)), None)
+
+    @cached_property
+    def sending(self) -> RequestCost:
+        """What a sequence costs beside decoding: chunks as the servers make them, and extras."""
+        parts = [row for row in self.record.rows if row.metric == "chunk"]
+        served = [row for row in parts if row.path in _SERVER_PARTS]
+        chunk_s = [sum(values) for values in zip(*map(_present, served), strict=True)]
+        return RequestCost(
+            chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=self._samples_of("both_checks")
+        )
+
+    def _extra_s(self) -> list[float] | None:
+        """Log-probabilities are counted where the sweep was asked for one number of them."""
+        asked = self.options.logprobs
+        return self._samples_of("logprobs") if len(asked) == 1 and asked[0] else None
+
+    def _samples_of(self, metric: str) -> list[float] | None:
+        rows = [row for row in self.record.rows if row.metric == metric]
+        return _present(rows[0]) if rows else None
+
+    def crossings(self, interval: int = 1) -> Iterator[Crossing]:
+        """B* of every path against every T_step, decoding only and with sending."""
+        for cost in self.costs:
+            for counted, request in (("decode", NOTHING_SENT), ("all", self.sending)):
+                for curve in self.curves:
+                    found = find_crossover(
+                        cost,
+                        request,
+                        curve,
+                        interval=interval,
+                        ids_per_step=self.options.ids_per_step,
+                        engines=self.options.engines_per_frontend,
+                        largest_batch=curve.largest_batch,
+                    )
+                    yield Crossing(cost.path, cost.threads, counted, interval, curve, found)
+
+    def smallest_interval(self, cost: PathCost, curve: TStepCurve, batch: int) -> int | None:
+        """The smallest measured k at which a path keeps up with ``batch``."""
+        return interval_that_keeps_up(
+            cost,
+            self.sending,
+            batch,
+            curve(batch),
+            self.options.intervals,
+            ids_per_step=self.options.ids_per_step,
+            engines=self.options.engines_per_frontend,
+        )
+
+    def processes(self, cost: PathCost, curve: TStepCurve, batch: int) -> int | None:
+        """Front-end processes that ``batch`` needs at stream interval 1."""
+        return processes_needed(
+            cost,
+            self.sending,
+            batch,
+            curve(batch),
+            ids_per_step=self.options.ids_per_step,
+            engines=self.options.engines_per_frontend,
+        )
+
+
+_SERVER_PARTS = frozenset({"object", "json-pydantic", "sse-frame"})
+
+
+def _present(row: Row) -> list[float]:
+    return [value for value in row.samples if value is not None]
+
+
+def _by_process(rows: Sequence[Row]) -> list[dict[int, float]]:
+    """One ``{batch: seconds a step}`` a process."""
+    processes = max(len(row.samples) for row in rows)
+    return [
+        {row.batch: value for row in rows if (value := row.samples[process]) is not None}
+        for process in range(processes)
+    ]

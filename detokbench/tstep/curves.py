@@ -1,0 +1,104 @@
+"""T_step as a function of the batch, by source: what a host cost is set against.
+
+Sources are never mixed: each curve is of one source and one context, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from detokbench.model.curves import Measured, SecondsAt
+from detokbench.records.schema import Source
+from detokbench.tstep.gpus import Gpu
+from detokbench.tstep.roofline import KvFormat, WeightFormat, fits_in_memory, step_time_s
+from detokbench.tstep.shapes import ModelShape
+
+_LARGEST_ASKED = 1 << 20
+
+
+@dataclass(frozen=True)
+class TStepCurve:
+    """T_step in seconds at a batch, at one context and from one source.
+
+    ``context`` is None for a constant that was given. ``largest_batch`` is what memory holds,
+    None where that is not known.
+    """
+
+    source: Source
+    context: int | None
+    t_step_s: SecondsAt
+    largest_batch: int | None
+
+    def __call__(self, batch: float) -> float:
+        return self.t_step_s(batch)
+
+    def fits(self, batch: int) -> bool:
+        """Whether the batch fits into memory, as far as that is known."""
+        return self.largest_batch is None or batch <= self.largest_batch
+
+
+class Deployment(msgspec.Struct, kw_only=True, frozen=True):
+    """What decides T_step on paper, as a record keeps it. ``derate`` 1 is the bare roofline."""
+
+    gpu: Gpu
+    model: ModelShape
+    weights: WeightFormat = "bf16"
+    kv: KvFormat = "bf16"
+    tp: int = 1
+    derate: float = 1.0
+
+    def paper_curve(self, context: int, source: Source) -> TStepCurve:
+        """The curve of 'roofline', 'memory-only' or 'derated'."""
+        derate = self.derate if source == "derated" else 1.0
+
+        def t_step_s(batch: float) -> float:
+            step = step_time_s(
+                self.model,
+                self.gpu,
+                batch,
+                context,
+                weights=self.weights,
+                kv=self.kv,
+                tp=self.tp,
+                derate=derate,
+            )
+            return step.memory_s if source == "memory-only" else step.total_s
+
+        return TStepCurve(source, context, t_step_s, self.largest_batch(context))
+
+    def largest_batch(self, context: int) -> int | None:
+        """The largest batch whose KV fits beside the weights; 0 where the weights alone do not.
+
+        None where it is more than a million, as with no context.
+        """
+        if not self._fits(1, context):
+            return 0
+        low, high = 1, _LARGEST_ASKED
+        if self._fits(high, context):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(middle, context) else (low, middle)
+        return low
+
+    def _fits(self, batch: int, context: int) -> bool:
+        return fits_in_memory(
+            self.model, self.gpu, batch, context, weights=self.weights, kv=self.kv, tp=self.tp
+        )
+
+
+def given_curve(t_step_s: float) -> TStepCurve:
+    """A constant that the user gave, in seconds."""
+    return TStepCurve("given", None, lambda _batch: t_step_s, None)
+
+
+def measured_curves(points: Mapping[int, Mapping[int, float]]) -> list[TStepCurve]:
+    """Curves through measured points, context → batch → seconds; one point gives no curve."""
+    return [
+        TStepCurve("measured", context, Measured.from_points(at_batch), None)
+        for context, at_batch in sorted(points.items())
+        if len(at_batch) > 1
+    ]
