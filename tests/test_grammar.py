@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import pytest
@@ -120,14 +121,14 @@ def test_powers_run_from_end_to_end_and_double_between(a, b):
     assert (counts[0], counts[-1]) == (first, last)
     assert counts == sorted(set(counts))
     assert all(count.bit_count() == 1 for count in counts[1:-1])
-    assert all(after <= 2 * before for before, after in zip(counts, counts[1:], strict=False))
+    assert all(after <= 2 * before for before, after in itertools.pairwise(counts))
 
 
 @given(st.integers(1, 5000), st.integers(0, 5000), st.integers(1, 700))
 def test_steps_are_even_and_keep_both_ends(first, length, step):
     counts = parse_count_list(f"{first}..{first + length}:{step}")
     assert (counts[0], counts[-1]) == (first, first + length)
-    gaps = [after - before for before, after in zip(counts, counts[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(counts)]
     assert all(gap == step for gap in gaps[:-1])
     assert all(0 < gap <= step for gap in gaps)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.scenario import Scenario
-from detokbench.workload.texts import load_text, paragraphs
+from detokbench.workload.texts import load_text, sentences
 
 ADMIT_ROWS = 4
+_ADMITTED = range(ADMIT_ROWS)
 # Output ids of a row: long for few rows, so that one of them gives a sample long enough to time,
 # short for many, so that a batch of 256 is still made in a moment.
 _OUTPUT_TOKENS = ((8, 256), (64, 128))
@@ -24,7 +24,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     ``prompts[i]`` and ``outputs[i]`` belong to row ``i``; a batch of B takes the first B rows.
     ``admit_prompts[n]`` are a few prompts of ``n`` ids, with ``admit_first_ids`` as their first
-    output. Every row has different text.
+    output. Every row has text of its own, as far as a text has several sentences.
     """
 
     prompts: list[list[int]]
@@ -48,62 +48,56 @@ def output_tokens(batch: int) -> int:
 
 
 def build_workload(vocabulary: Vocabulary, scenario: Scenario, folder: Path, seed: int) -> Workload:
-    """Encode the scenario's texts and deal them out: each row gets its paragraphs shuffled."""
-    encoded = [_encode(vocabulary, load_text(name, folder)) for name in scenario.texts]
-    rows = max(scenario.batches)
-    pairs = [
-        _prompt_and_output(
-            encoded[row % len(encoded)],
-            scenario.prompt_len,
-            max(output_tokens(b) for b in scenario.batches if b > row),
-            random.Random(f"{seed}:{row}"),
-        )
-        for row in range(rows)
-    ]
+    """Encode the scenario's texts and deal them out: each row gets their sentences shuffled."""
+    texts = [_Text(vocabulary, load_text(name, folder), seed) for name in scenario.texts]
+    dealt = []
+    for row in range(max(scenario.batches)):
+        output_len = max(output_tokens(batch) for batch in scenario.batches if batch > row)
+        text, turn = texts[row % len(texts)], row // len(texts)
+        dealt.append(text.prompt_and_output(scenario.prompt_len, output_len, turn))
     admitted = {
-        length: [
-            _prompt_and_output(encoded[row % len(encoded)], length, 1, random.Random(f"{row}"))
-            for row in range(ADMIT_ROWS)
-        ]
+        length: [texts[row % len(texts)].prompt_and_output(length, 1, row) for row in _ADMITTED]
         for length in scenario.admit_prompt_lens
     }
-    first_ids = [row[1][0] for row in next(iter(admitted.values()))]
+    first_ids = [output[0] for _, output in next(iter(admitted.values()))]
     return Workload(
-        prompts=[prompt for prompt, _ in pairs],
-        outputs=[output for _, output in pairs],
+        prompts=[prompt for prompt, _ in dealt],
+        outputs=[output for _, output in dealt],
         admit_prompts={n: [prompt for prompt, _ in rows] for n, rows in admitted.items()},
         admit_first_ids=first_ids,
     )
 
 
-def _encode(vocabulary: Vocabulary, text: str) -> list[list[int]]:
-    return [vocabulary.encode(paragraph) for paragraph in paragraphs(text)]
+class _Text:
+    """One text, its sentences encoded each by itself, dealt out in turns."""
 
+    def __init__(self, vocabulary: Vocabulary, text: str, seed: int) -> None:
+        self._seed = seed
+        self._sentences = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        # The rows of a text begin with different sentences until all have had their turn.
+        self._first = list(range(len(self._sentences)))
+        random.Random(seed).shuffle(self._first)
 
-def _prompt_and_output(
-    encoded: Sequence[list[int]], prompt_len: int, output_len: int, rng: random.Random
-) -> tuple[list[int], list[int]]:
-    """Ids of shuffled paragraphs, cut so that the output begins where a paragraph begins.
+    def prompt_and_output(
+        self, prompt_len: int, output_len: int, turn: int
+    ) -> tuple[list[int], list[int]]:
+        """Ids of shuffled sentences, cut so that the output begins where a sentence begins.
 
-    A prompt cut inside a character would make some paths emit U+FFFD, which is for ``verify``
-    to show and not for a timing to contain.
-    """
-    prompt: list[int] = []
-    while len(prompt) < prompt_len:
-        prompt.extend(_shuffled(encoded, rng, prompt_len - len(prompt)))
-    output: list[int] = []
-    while len(output) < output_len:
-        output.extend(_shuffled(encoded, rng, output_len - len(output)))
-    return prompt[len(prompt) - prompt_len :], output[:output_len]
+        A prompt cut inside a character would make some paths emit U+FFFD, which is for ``verify``
+        to show and not for a timing to contain.
+        """
+        rng = random.Random(f"{self._seed}:{turn}")
+        prompt = self._ids(prompt_len, rng)
+        output = list(self._sentences[self._first[turn % len(self._first)]])
+        output.extend(self._ids(output_len - len(output), rng))
+        return prompt[len(prompt) - prompt_len :], output[:output_len]
 
-
-def _shuffled(encoded: Sequence[list[int]], rng: random.Random, enough: int) -> list[int]:
-    """Whole paragraphs in random order, as few as give ``enough`` ids if all of them do."""
-    order = list(encoded)
-    rng.shuffle(order)
-    ids: list[int] = []
-    for paragraph in order:
-        ids.extend(paragraph)
-        if len(ids) >= enough:
-            break
-    return ids
+    def _ids(self, enough: int, rng: random.Random) -> list[int]:
+        """Whole sentences in random order until there are ``enough`` ids, all of them in turn."""
+        ids: list[int] = []
+        while len(ids) < enough:
+            for sentence in rng.sample(self._sentences, k=len(self._sentences)):
+                ids.extend(sentence)
+                if len(ids) >= enough:
+                    break
+        return ids

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import nearest
 
+# Up to the full stop of any of the scripts, or a newline, and the spaces after it.
+_SENTENCE = re.compile(r".+?(?:[.!?。！？।။។።]+\s+|[。！？]|\n+|\Z)", re.DOTALL)
+# Parts of at most 100 characters where there are spaces to part at, else of any length.
+_LONG = re.compile(r".{1,100}(?:\s+|\Z)|\S+\s*", re.DOTALL)
 _FOLDER = Path(__file__).parent / "texts"
 
 
@@ -44,6 +49,14 @@ def load_text(name: str, beside: Path | None = None) -> str:
     if not text.strip():
         raise usage_error(f"the text {path.name} is empty")
     return text
+
+
+def sentences(text: str) -> list[str]:
+    """Parts of a text that end with a sentence or a line, what follows them included.
+
+    Scripts without such ends come in parts between spaces instead, a few words each.
+    """
+    return [part for whole in _SENTENCE.findall(text) for part in _LONG.findall(whole)]
 
 
 def paragraphs(text: str) -> list[str]:
