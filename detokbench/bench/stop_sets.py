@@ -58,7 +58,7 @@ def given_sets(
     if len(alone) < 2:
         return alone
     all_strings = tuple(string for one in alone for string in one.strings)
-    return [*alone, _set_of(f"all {len(alone)}", all_strings, tuple(regexes), encode)]
+    return [*alone, _set_of(f"all {len(alone)} stops", all_strings, tuple(regexes), encode)]
 
 
 def synthetic_sets(tokens: Sequence[int], encode: Encode) -> list[StopSet]:

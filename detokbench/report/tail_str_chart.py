@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _MOST_PANELS = 2
 _MS = 1e-3
 _BLACK = "#000000"
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.0}
 # From the bottom up. Neighbours differ in lightness too, for grey print.
 _PARTS = (
     ("finish_decode_s", "decode, finish check", COLOURS[0]),
@@ -61,14 +63,12 @@ def _panels(details: TailStrDetails) -> list[Setting]:
         for setting in details.settings
         if setting.is_given and (setting.ids_per_step, setting.stream_interval) == main
     ]
-    alone = [setting for setting in settings if not _is_sum(setting, settings)] or settings
-    return sorted(alone, key=lambda setting: setting.measured_s)[:: max(1, len(alone) - 1)][
-        :_MOST_PANELS
-    ]
-
-
-def _is_sum(setting: Setting, settings: Sequence[Setting]) -> bool:
-    return len(settings) > 1 and setting.stop == f"all {len(settings) - 1}"
+    single = {s.name for s in details.stops if len(s.strings) + len(s.regexes) == 1}
+    alone = sorted(
+        (setting for setting in settings if setting.stop in single),
+        key=lambda setting: setting.measured_s,
+    )
+    return alone if len(alone) <= _MOST_PANELS else [alone[0], alone[-1]]
 
 
 def _points(setting: Setting, details: TailStrDetails) -> list[BatchPoint]:
@@ -105,6 +105,7 @@ def _draw_step(axes: Axes, setting: Setting, points: Sequence[BatchPoint]) -> No
     axes.set_xlim(0, xs[-1])
     axes.set_xlabel("B, sequences a step")
     axes.grid(color="#dddddd", linewidth=0.5)
+    axes.set_axisbelow(True)
     interval = "" if setting.stream_interval is None else f", k = {setting.stream_interval}"
     ids = "1 id" if setting.ids_per_step == 1 else f"{setting.ids_per_step} ids"
     axes.set_title(f"Stop: {_plain(_short(setting.stop))}  ({ids} a step{interval})", fontsize=10)
@@ -115,18 +116,21 @@ def _label_t_step(axes: Axes, points: Sequence[BatchPoint]) -> None:
     axes.annotate(
         "T_step", (middle.batch, middle.t_step_s / _MS), xytext=(0, 5),
         textcoords="offset points", ha="center", va="bottom", fontsize=9, color=COLOURS[1],
+        bbox=_PAPER,
     )  # fmt: skip
 
 
 def _mark_crossover(axes: Axes, batch: float, last: int) -> None:
     if batch >= last:
         return
+    left = batch < last / 2
     axes.axvspan(batch, last, color="#888888", alpha=0.15, linewidth=0)
     axes.axvline(batch, color="#555555", linestyle="--", linewidth=1)
     axes.annotate(
-        f"scheduler sets the pace\nabove B = {batch:.0f}", (batch, 0.03),
-        xycoords=("data", "axes fraction"), xytext=(4, 0), textcoords="offset points",
-        fontsize=8, color="#222222",
+        f"scheduler sets the pace\nabove B = {batch:.0f}", (batch, 0.97),
+        xycoords=("data", "axes fraction"), xytext=(5, 0) if left else (-5, 0),
+        textcoords="offset points", ha="left" if left else "right", va="top", fontsize=8,
+        color="#222222", bbox=_PAPER,
     )  # fmt: skip
 
 
@@ -162,15 +166,20 @@ def _draw_guides(axes: Axes, growth: Growth) -> None:
     first, last = growth.points[0], growth.points[-1]
     ratio = last.chars / first.chars
     start = first.prefix_scan_s / US
+    top = 2 * max(point.both_s for point in growth.points) / US
+    axes.set_ylim(top=top)
     for power, name in ((1, "∝ length"), (2, "∝ length²")):
         end = start * ratio**power
+        # The name stands where its line leaves the picture, or at three quarters of it.
+        share = min(0.75, 0.93 * log(top / start) / log(end / start))
+        at = first.tokens * (last.tokens / first.tokens) ** share, start * (end / start) ** share
         axes.plot(
             [first.tokens, last.tokens], [start, end], color="#888888", linewidth=1,
             linestyle="--", zorder=1,
         )  # fmt: skip
         axes.annotate(
-            name, (last.tokens, end), xytext=(-6, 2), textcoords="offset points", ha="right",
-            va="bottom", fontsize=8, color="#666666",
+            name, at, xytext=(-4, 3), textcoords="offset points", ha="right", va="bottom",
+            fontsize=8, color="#666666",
         )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from detokbench.records.schema import Record
 from detokbench.records.tail_str import (
     BatchPoint,
     Setting,
-    StopFacts,
     TailStrDetails,
     TStepFacts,
     details_of,
@@ -33,7 +32,8 @@ def read_tail_str(record: Record) -> list[str]:
         _error(given),
         _growth(details),
         _assumed(details),
-        *(_hold_back(stops, details) for stops in details.stops if stops.strings),
+        _vllm_hold_back(details),
+        _suppression(details),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -103,8 +103,8 @@ def _error(given: list[Setting]) -> str | None:
     return (
         f"The sum of the parts misses the measured checks by {percent(middle)} % (median of "
         f"{len(given)} settings), by {100 * worst.error_worst:+.0f} % at worst ({worst.stop}, "
-        f"{worst.ids_per_step} ids a step{streamed}, one process): calls between the parts are in "
-        "none of them."
+        f"{worst.ids_per_step} id{'' if worst.ids_per_step == 1 else 's'} a step{streamed}, one "
+        "process): the calls around the parts are in none of them."
     )
 
 
@@ -145,26 +145,45 @@ def _assumed(details: TailStrDetails) -> str | None:
     )
 
 
-def _hold_back(stops: StopFacts, details: TailStrDetails) -> str:
-    """What the reader waits for, in both engines."""
-    t_step = details.t_step
-    at = f"{duration(t_step.reference_s)} a step, B = {t_step.reference_batch}"
-    vllm = (
-        f"{stops.name}: vLLM holds back {stops.hold_back_chars} characters all the time, about "
-        f"{duration(stops.hold_back_s)} ({at}), and none where the stop is kept in the output"
-        if stops.hold_back_chars
-        else f"{stops.name}: vLLM holds nothing back"
+def _vllm_hold_back(details: TailStrDetails) -> str | None:
+    held = [stops for stops in details.stops if stops.hold_back_chars]
+    if not details.streaming or not held:
+        return None
+    each = ", ".join(
+        f"{stops.hold_back_chars} characters or about {duration(stops.hold_back_s)} for "
+        f"{stops.name}"
+        for stops in held
     )
-    if not details.streaming or not stops.chunks:
-        return f"{vllm}."
-    if not stops.suppressed:
-        return f"{vllm}; SGLang suppressed none of {stops.chunks:,} chunks."
     return (
-        f"{vllm}; SGLang suppressed {percent(stops.suppressed / stops.chunks)} % of "
-        f"{stops.chunks:,} chunks, the longest run for {stops.longest_steps} "
-        f"step{'' if stops.longest_steps == 1 else 's'} ({stops.longest_chars} characters, "
-        f"{duration(stops.longest_s)})."
+        "vLLM holds back the longest stop less one character until a request ends, and nothing "
+        f"where the stop is kept in the output: {each} ({_at_reference(details)}, "
+        f"{significant(details.chars_per_id, 2)} characters a token)."
     )
+
+
+def _suppression(details: TailStrDetails) -> str | None:
+    checked = [stops for stops in details.stops if stops.chunks]
+    if not checked:
+        return None
+    hit = [stops for stops in checked if stops.suppressed]
+    if not hit:
+        chunks = sum(stops.chunks or 0 for stops in checked)
+        return (
+            f"SGLang would suppress none of the {chunks:,} chunks of these streams: no text that "
+            "was sent looked like the beginning of a stop."
+        )
+    each = ", ".join(
+        f"{percent(stops.suppressed / (stops.chunks or 1))} % of chunks for {stops.name}, at most "
+        f"{stops.longest_steps} step{'' if stops.longest_steps == 1 else 's'} on end "
+        f"({stops.longest_chars} characters, {duration(stops.longest_s)})"
+        for stops in hit
+    )
+    return f"SGLang suppresses {each} ({_at_reference(details)})."
+
+
+def _at_reference(details: TailStrDetails) -> str:
+    t_step = details.t_step
+    return f"at {duration(t_step.reference_s)} a step, B = {t_step.reference_batch}"
 
 
 def _us(setting: Setting) -> str:

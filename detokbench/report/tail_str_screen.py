@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _MOST_BATCHES = 5
 _SHOWN_BATCHES = (1, 32, 128, 256, 512)
-_WIDE = 120
-_MEDIUM = 96
+_WIDE = 132
+_BROAD = 120
+_MEDIUM = 104
 _NARROW = 72
 _LONGEST_NAME = 20
 
@@ -85,7 +86,7 @@ def _table(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int
         if visible and number == 0:
             table.add_column(column.header, overflow="fold", max_width=_LONGEST_NAME)
         elif visible:
-            table.add_column(column.header, justify="right")
+            table.add_column(column.header, justify="right", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell, seen in zip(row, shown, strict=True) if seen))
     return table
@@ -96,15 +97,15 @@ def _settings_table(details: TailStrDetails, width: int) -> Table:
         _Column("stops"),
         _Column("ids/\nstep"),
         _Column("k", 0 if details.streaming else 1 << 30),
-        _Column("window\ntokens", _WIDE),
+        _Column("window\ntokens", _BROAD),
         _Column("decodes\n/step", _NARROW),
         _Column("finish\ndecode", _MEDIUM),
         _Column("\ncontain", _MEDIUM),
         _Column("prefix\ndecode", _MEDIUM),
         _Column("prefix\nscan", _MEDIUM),
-        _Column("modelled\nµs"),
-        _Column("measured\nµs"),
-        _Column("\n±%", _WIDE),
+        _Column("model\nµs"),
+        _Column("meas.\nµs"),
+        _Column("\n±%", _BROAD),
         _Column("error\n%"),
         _Column("worst\n%", _NARROW),
         _Column("sets the\npace above", _WIDE),
@@ -160,10 +161,12 @@ def _spread(setting: Setting) -> str:
 
 
 def _settings_note(width: int) -> str:
-    parts = "The parts are µs a request and step and add up to the model. " if width >= 96 else ""
+    parts = (
+        "The parts are µs a request and step and add up to the model. " if width >= _MEDIUM else ""
+    )
     return (
-        f"Measured: both checks, µs a request and step. {parts}Error: modelled over measured, "
-        "median over processes" + (" and the worst." if width >= _NARROW else ".")
+        f"meas.: both checks, measured, µs a request and step. {parts}Error: modelled over "
+        "measured, median over processes" + (" and the worst." if width >= _NARROW else ".")
     )
 
 

@@ -46,7 +46,7 @@ def duration(seconds: float) -> str:
 
 def percent(share: float) -> str:
     """A share as a number of per cent: two digits, and no more than one place."""
-    value = 100 * share
+    value = round(100 * share, 1)
     return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
