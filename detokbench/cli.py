@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from detokbench import __version__
-from detokbench.commands import measure_c, paths, scenarios, vocab
+from detokbench.commands import measure_c, paths, scenarios, tail_str, vocab
 from detokbench.errors import DetokbenchError, ExitCode
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
+app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(paths.app, name="paths")
 app.add_typer(scenarios.app, name="scenario")

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any
 
+from detokbench.stops.prefix_check import suppresses_chunk
+from detokbench.stops.tail_window import Decode, TailWindow
+
 
 def time_steps(
     step: Callable[[Sequence[int], Sequence[list[int]]], list[str]],
@@ -61,4 +64,59 @@ def _time_skip_and_spaces(
     start = perf_counter_ns()
     for argument in arguments:
         call(argument, skip_special_tokens=skip, spaces_between_special_tokens=spaces)
+    return perf_counter_ns() - start
+
+
+def time_finish_checks(
+    find: Callable[[list[int], int], Any], outputs: Sequence[list[int]], accepted: int
+) -> int:
+    """One finish check of each output."""
+    start = perf_counter_ns()
+    for output in outputs:
+        find(output, accepted)
+    return perf_counter_ns() - start
+
+
+def time_prefix_checks(
+    outputs: Sequence[list[int]], strings: Sequence[str], window: TailWindow, decode: Decode
+) -> tuple[int, list[bool]]:
+    """One prefix check of each output; and whether each chunk is to be suppressed."""
+    start = perf_counter_ns()
+    held = [suppresses_chunk(output, strings, window, decode) for output in outputs]
+    return perf_counter_ns() - start, held
+
+
+def time_tail_decodes(
+    decode: Decode,
+    cut: Callable[[list[int], int], list[int]],
+    outputs: Sequence[list[int]],
+    accepted: int,
+) -> int:
+    """The tail of each output, cut and decoded."""
+    start = perf_counter_ns()
+    for output in outputs:
+        decode(cut(output, accepted))
+    return perf_counter_ns() - start
+
+
+def time_tail_scans(scan: Callable[..., Any], tails: Sequence[str], stops: Sequence[Any]) -> int:
+    """``scan(tail, …stops)`` of each tail; one or two kinds of stops."""
+    if len(stops) == 1:
+        return _time_one_kind(scan, tails, stops[0])
+    return _time_two_kinds(scan, tails, *stops)
+
+
+def _time_one_kind(scan: Callable[..., Any], tails: Sequence[str], strings: Any) -> int:
+    start = perf_counter_ns()
+    for tail in tails:
+        scan(tail, strings)
+    return perf_counter_ns() - start
+
+
+def _time_two_kinds(
+    scan: Callable[..., Any], tails: Sequence[str], strings: Any, regexes: Any
+) -> int:
+    start = perf_counter_ns()
+    for tail in tails:
+        scan(tail, strings, regexes)
     return perf_counter_ns() - start

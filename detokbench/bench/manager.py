@@ -127,7 +127,7 @@ class Manager:
         self._to_start = processes + 1  # one more, which prepares
         self._waiting: list[WorkerProcess] = []
         self._folder = tempfile.TemporaryDirectory(prefix="detokbench-")
-        self._workload_file = str(Path(self._folder.name) / "workload.msgpack")
+        self.workload_file = str(Path(self._folder.name) / "workload.msgpack")
         self.processes = processes
         self.cpus = usable_cpus()
 
@@ -161,15 +161,19 @@ class Manager:
         request = PrepareRequest(
             scenario=scenario,
             text_folder=str(text_folder),
-            workload_file=self._workload_file,
+            workload_file=self.workload_file,
             seed=seed,
             run_gate=run_gate,
         )
+        return msgspec.convert(self.ask_first(request), Prepared)
+
+    def ask_first(self, request: msgspec.Struct) -> Any:
+        """The answer to a request that comes before measuring, from a process that does not."""
         self._start(max(2, len(self.cpus)))
         with self._taken(self._waiting[0]) as worker:
             worker.wait_until_ready()
             self._start(_LOADED_AT_ONCE + 1 - len(self._waiting))
-            return msgspec.convert(worker.ask(request), Prepared)
+            return worker.ask(request)
 
     def _next_alone(self) -> WorkerProcess:
         """A fresh worker, when all that have been started are done loading and none disturbs it.
@@ -198,7 +202,7 @@ class Manager:
         for number in range(self.processes):
             request = MeasureRequest(
                 cells=list(cells),
-                workload_file=self._workload_file,
+                workload_file=self.workload_file,
                 scenario=scenario,
                 effort=effort,
                 cpu=self.cpus[-1 - number % len(self.cpus)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -11,29 +10,16 @@ import msgspec
 from detokbench import __version__
 from detokbench.bench.machine import disturbances, machine_facts, package_versions
 from detokbench.bench.manager import Manager
-from detokbench.bench.plan import Cell, CellFacts, Effort, LoadRequest, Prepared, cells_for
+from detokbench.bench.plan import Effort, LoadRequest, Prepared, cells_for
 from detokbench.bench.rows import rows_of
-from detokbench.errors import DetokbenchError
+from detokbench.bench.run import Outcome, collect, without_folders
 from detokbench.paths.registry import load_path_class
 from detokbench.records.provenance import file_name
-from detokbench.records.schema import GateResult, ProcessRun, Record
+from detokbench.records.schema import GateResult, Record
 from detokbench.workload.scenario import Scenario
 
 Progress = Callable[[str, float], None]
 """Takes what is being done and the share of the run that is done, 0 to 1."""
-
-
-@dataclass
-class Outcome:
-    """A record, and what ended the run early, if anything did."""
-
-    record: Record
-    error: BaseException | None
-
-    @property
-    def failed_paths(self) -> list[str]:
-        """Paths whose wrong text nobody expected."""
-        return [result.path for result in self.record.gate if result.verdict == "fail"]
 
 
 def run_measure_c(
@@ -58,50 +44,35 @@ def run_measure_c(
     load = LoadRequest(
         vocabulary=scenario.vocabulary, trust_remote_code=trust_remote_code, paths=list(path_list)
     )
-    finished: list[ProcessRun] = []
-    facts: dict[Cell, CellFacts] = {}
-    error: BaseException | None = None
     with Manager(load, effort.processes) as manager:
         progress(f"loading {file_name(scenario.vocabulary)}, checking every path", 0.0)
         prepared = manager.prepare(scenario, text_folder, seed, run_gate=True)
         timed = _timed_paths(path_list, prepared, use_gate)
         cells = cells_for([load_path_class(name) for name in timed], scenario, len(manager.cpus))
-        try:
-            for process, counted in manager.measure(
+        run = collect(
+            manager.measure(
                 cells, scenario, effort, seed, keep_gc, lambda share: progress("measuring", share)
-            ):
-                finished.append(process)
-                facts.update(counted)
-        except (DetokbenchError, KeyboardInterrupt) as stop:
-            if not finished:
-                raise
-            error = stop
-    shown = _without_folders(scenario, prepared)
+            )
+        )
+    shown = without_folders(scenario, prepared.vocabulary["name"])
     record = Record(
         kind="measure-c",
         created=created,
         command=command,
         detokbench=__version__,
-        partial=error is not None,
+        partial=run.error is not None,
         scenario=msgspec.to_builtins(shown),
         vocabulary=prepared.vocabulary,
-        settings={
-            **msgspec.to_builtins(effort),
-            "processes_finished": len(finished),
-            "seed": seed,
-            "gate": use_gate,
-            "gc": keep_gc,
-            "pinned": all(process.cpu is not None for process in finished),
-        },
+        settings={**run.settings(effort, seed, keep_gc), "gate": use_gate},
         machine=machine,
         packages=package_versions(),
         warnings=disturbances(machine),
         gate=prepared.gate,
         not_applicable=prepared.not_applicable,
-        rows=rows_of(cells, finished, facts, prepared.gate, shown),
-        processes=finished,
+        rows=rows_of(cells, run.finished, run.facts, prepared.gate, shown),
+        processes=run.finished,
     )
-    return Outcome(record, error)
+    return Outcome(record, run.error)
 
 
 def _timed_paths(names: Sequence[str], prepared: Prepared, use_gate: bool) -> list[str]:
@@ -113,12 +84,3 @@ def _timed_paths(names: Sequence[str], prepared: Prepared, use_gate: bool) -> li
 
 def _has_failed(result: GateResult) -> bool:
     return result.verdict == "fail"
-
-
-def _without_folders(scenario: Scenario, prepared: Prepared) -> Scenario:
-    """The scenario as the record shows it: file names where it had paths."""
-    return msgspec.structs.replace(
-        scenario,
-        vocabulary=prepared.vocabulary["name"],
-        texts=[file_name(text) for text in scenario.texts],
-    )

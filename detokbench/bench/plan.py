@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from detokbench.bench.stop_sets import StopSet
 from detokbench.paths.protocol import PathClass
 from detokbench.records.schema import GateResult, Metric, NotApplicable, ProcessRun
 from detokbench.workload.scenario import Scenario
@@ -15,13 +16,24 @@ FLOOR = "empty"
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to time. ``threads`` 0 means all that the machine allows."""
+    """One thing to time. ``threads`` 0 means all that the machine allows.
+
+    ``stops`` are those of every request, where it is the stop checks that are timed.
+    """
 
     path: str
     metric: Metric
     batch: int
     threads: int | None = None
     prompt_len: int | None = None
+    ids_per_step: int | None = None
+    stream_interval: int | None = None
+    stops: StopSet | None = None
+
+    @property
+    def stop(self) -> str | None:
+        """The name of the stops, as records have it."""
+        return None if self.stops is None else self.stops.name
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +59,7 @@ class LoadRequest(msgspec.Struct, kw_only=True):
     paths: list[str]
 
 
-class PrepareRequest(msgspec.Struct, kw_only=True):
+class PrepareRequest(msgspec.Struct, kw_only=True, tag="prepare"):
     """To one worker: run the gate and make the workload."""
 
     scenario: Scenario
@@ -57,7 +69,24 @@ class PrepareRequest(msgspec.Struct, kw_only=True):
     run_gate: bool
 
 
-class MeasureRequest(msgspec.Struct, kw_only=True):
+class PrepareStopsRequest(msgspec.Struct, kw_only=True, tag="prepare-stops"):
+    """To one worker: make the workload and the stops, and count their decodes in the streams."""
+
+    scenario: Scenario
+    text_folder: str
+    workload_file: str
+    seed: int
+    strings: list[str]
+    regexes: list[str]
+    given_tokens: list[int]
+    """Lengths of synthetic stop strings that count as given."""
+    growth_tokens: list[int]
+    ids_per_step: list[int]
+    intervals: list[int]
+    """Empty for requests that do not stream."""
+
+
+class MeasureRequest(msgspec.Struct, kw_only=True, tag="measure"):
     """To every other worker: time these cells."""
 
     cells: list[Cell]
@@ -75,6 +104,38 @@ class Prepared(msgspec.Struct, kw_only=True):
     gate: list[GateResult]
     not_applicable: list[NotApplicable]
     vocabulary: dict[str, Any]
+
+
+class PreparedStops(msgspec.Struct, kw_only=True):
+    """The answer to PrepareStopsRequest. ``counts`` has one entry a setting, in no set order."""
+
+    vocabulary: dict[str, Any]
+    given: list[StopSet]
+    growth: list[StopSet]
+    windows: dict[str, int | None]
+    """Tokens of each set's window at one id a step; None for the whole output."""
+    counts: list[StreamCount]
+    chars_per_id: float
+
+
+class StreamCount(msgspec.Struct, kw_only=True):
+    """Decodes and suppressed chunks of all streams at one setting, decodes a request and step."""
+
+    stop: str
+    ids_per_step: int
+    stream_interval: int | None
+    finish: float
+    regex_retries: float
+    prefix: float
+    floor: float
+    """Decodes a request and step if nothing is suppressed and a stream never ends."""
+    chunks: int = 0
+    suppressed: int = 0
+    longest_steps: int = 0
+    longest_chars: int = 0
+    streams: int
+    cut_streams: int
+    """Streams that a stop would have ended."""
 
 
 class CellFacts(msgspec.Struct, kw_only=True):

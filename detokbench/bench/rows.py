@@ -7,18 +7,36 @@ from typing import NamedTuple
 
 from detokbench.bench.plan import FLOOR, Cell, CellFacts
 from detokbench.bench.statistics import paired_ratios, summarize
-from detokbench.records.schema import GateResult, GateVerdict, Metric, ProcessRun, Row
+from detokbench.records.schema import CellSamples, GateResult, GateVerdict, Metric, ProcessRun, Row
 from detokbench.workload.scenario import Scenario
 
 BASE_PATH = "fast"
 
 
-class _Key(NamedTuple):
+class Key(NamedTuple):
+    """What tells the cells of a record apart."""
+
     path: str
     metric: Metric
     batch: int
     threads: int | None
     prompt_len: int | None
+    ids_per_step: int | None
+    stream_interval: int | None
+    stop: str | None
+
+    @classmethod
+    def of(cls, cell: Cell | CellSamples) -> Key:
+        return cls(
+            cell.path,
+            cell.metric,
+            cell.batch,
+            cell.threads,
+            cell.prompt_len,
+            cell.ids_per_step,
+            cell.stream_interval,
+            cell.stop,
+        )
 
 
 def rows_of(
@@ -29,11 +47,11 @@ def rows_of(
     scenario: Scenario,
 ) -> list[Row]:
     """One row for each cell that at least one process timed, in the order of the cells."""
-    samples = _samples_by_key(processes)
+    samples = samples_by_key(processes)
     verdicts = {result.path: result.verdict for result in gate}
     rows = []
     for cell in cells:
-        key = _Key(cell.path, cell.metric, cell.batch, cell.threads, cell.prompt_len)
+        key = Key.of(cell)
         values = samples.get(key)
         if values is not None:
             base = samples.get(key._replace(path=BASE_PATH, threads=None))
@@ -42,12 +60,12 @@ def rows_of(
     return rows
 
 
-def _samples_by_key(processes: Sequence[ProcessRun]) -> dict[_Key, list[float | None]]:
-    table: dict[_Key, list[float | None]] = {}
+def samples_by_key(processes: Sequence[ProcessRun]) -> dict[Key, list[float | None]]:
+    """The value of each cell in each process, None where a process has none."""
+    table: dict[Key, list[float | None]] = {}
     for number, process in enumerate(processes):
         for cell in process.cells:
-            key = _Key(cell.path, cell.metric, cell.batch, cell.threads, cell.prompt_len)
-            table.setdefault(key, [None] * len(processes))[number] = cell.value_s
+            table.setdefault(Key.of(cell), [None] * len(processes))[number] = cell.value_s
     return table
 
 

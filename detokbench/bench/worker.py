@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from detokbench.bench.check_subjects import CheckSubjects
 from detokbench.bench.machine import pin_to, usable_cpus
 from detokbench.bench.plan import (
     FLOOR,
@@ -27,7 +28,9 @@ from detokbench.bench.plan import (
     MeasureRequest,
     Prepared,
     PrepareRequest,
+    PrepareStopsRequest,
 )
+from detokbench.bench.prepare_stops import prepare_stops
 from detokbench.bench.sampling import (
     Budget,
     Samples,
@@ -53,6 +56,7 @@ from detokbench.vocab import Vocabulary, load_vocabulary
 from detokbench.workload.streams import Workload, build_workload
 
 _ADMISSION_VISITS = 2
+_BARE = {"call", "contain", "prefix_scan"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
 _LONG_PROMPT = 8192
 _LONG_PROMPT_ROWS = 2
@@ -78,13 +82,13 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     line = requests.readline()
     if not line:
         return  # the manager has gone
-    request = msgspec.json.decode(line, type=dict[str, Any])
-    if "cells" in request:
-        plan = msgspec.convert(request, MeasureRequest)
-        _send(answers, "measured", _measure(plan, vocabulary, classes, answers))
-    else:
-        prepare = msgspec.convert(request, PrepareRequest)
-        _send(answers, "prepared", _prepare(prepare, vocabulary, classes))
+    match msgspec.json.decode(line, type=PrepareRequest | PrepareStopsRequest | MeasureRequest):
+        case MeasureRequest() as request:
+            _send(answers, "measured", _measure(request, vocabulary, classes, answers))
+        case PrepareRequest() as request:
+            _send(answers, "prepared", _prepare(request, vocabulary, classes))
+        case PrepareStopsRequest() as request:
+            _send(answers, "prepared", prepare_stops(request, vocabulary))
 
 
 def _send(answers: BinaryIO, kind: str, content: Any) -> None:
@@ -110,12 +114,7 @@ def _prepare(
         not_applicable=[
             NotApplicable(path=name, why=why) for name, why in reasons.items() if why is not None
         ],
-        vocabulary={
-            "name": vocabulary.name,
-            "ids": vocabulary.size,
-            "tokenizer": "Rust" if vocabulary.is_rust else "Python",
-            "source": vocabulary.source,
-        },
+        vocabulary=vocabulary.facts,
     )
 
 
@@ -161,7 +160,7 @@ def _budget(cell: Cell, request: MeasureRequest) -> Budget:
     if cell.metric in {"admit", "first_token"}:
         visits = min(effort.visits, _ADMISSION_VISITS)
         return Budget(warmup_ns=0, visit_ns=round(effort.visit_ms * 2e5), visits=visits)
-    share = _SHARE_OF_CALLS if cell.metric == "call" else 1.0
+    share = _SHARE_OF_CALLS if cell.metric in _BARE else 1.0
     return Budget(
         warmup_ns=round(effort.warmup_ms * share * 1e6),
         visit_ns=round(effort.visit_ms * share * 1e6),
@@ -177,6 +176,9 @@ def _cell_samples(cell: Cell, samples: Samples) -> CellSamples:
         batch=cell.batch,
         threads=cell.threads,
         prompt_len=cell.prompt_len,
+        ids_per_step=cell.ids_per_step,
+        stream_interval=cell.stream_interval,
+        stop=cell.stop,
         value_s=line.slope * 1e-9,
         intercept_s=line.intercept * 1e-9,
         warmup_ns=samples.warmup_ns,
@@ -200,12 +202,15 @@ class _SubjectMaker:
         self._workload = workload
         self._ids_per_step = request.scenario.ids_per_step
         self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
+        self._checks = CheckSubjects(vocabulary, workload.outputs)
         self._counts: dict[tuple[str, int], CallCount] = {}
         self._steps_of: dict[int, list[list[list[int]]]] = {}
         self.facts: dict[Cell, CellFacts] = {}
 
     def make(self, cell: Cell) -> Subject | None:
         """The subject of a cell; None where there is nothing to time."""
+        if cell.stops is not None:
+            return self._checks.make(cell)
         if cell.metric == "call":
             return self._calls(cell)
         path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]

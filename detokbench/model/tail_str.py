@@ -10,7 +10,7 @@ suppressed stays due, and is checked again at the next step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from detokbench.model.stream_interval import chunks_per_step
@@ -55,15 +55,62 @@ def decodes_of_stream(
     the number of steps to compare with ``decodes_per_step``. Where a stop ends the request
     instead, finding its end takes up to ``accepted[-1] − 1`` decodes more.
     """
-    retries = prefix = sent = total = 0
-    for step, (ids, held) in enumerate(zip(accepted, suppressed, strict=True)):
-        total += ids
-        retries += regexes * max(ids - 1, 0)
-        due = interval == 1 or total - sent >= interval or (sent == 0 and total > 0)
-        if due and step < len(accepted) - 1:
-            prefix += 1
-            sent = sent if held else total
+    retries = sum(regexes * max(ids - 1, 0) for ids in accepted)
+    prefix = sum(1 for _ in checks_of_stream(accepted, suppressed, interval))
     return Decodes(len(accepted), retries, prefix)
+
+
+def checks_of_stream(
+    accepted: Sequence[int], suppressed: Sequence[bool], interval: int = 1
+) -> Iterator[tuple[int, int]]:
+    """The prefix checks of one stream: the step of each, and the ids sent before it.
+
+    Nothing is due at the last step, where the request ends.
+    """
+    sent = total = 0
+    for step, (ids, held) in enumerate(zip(accepted[:-1], suppressed[:-1], strict=True)):
+        total += ids
+        if chunk_is_due(total, sent, interval):
+            yield step, sent
+            sent = sent if held else total
+
+
+def chunk_is_due(total: int, sent: int, interval: int) -> bool:
+    """Whether a request with ``total`` ids, ``sent`` of them sent, has a chunk to send."""
+    return interval == 1 or total - sent >= interval or (sent == 0 and total > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Seconds by part: of one decode or scan each, or of a request and step."""
+
+    finish_decode_s: float
+    """One decode of the finish check's window, widened by the ids accepted."""
+    contain_s: float
+    """Looking for stops in its text."""
+    prefix_decode_s: float = 0.0
+    """One decode of the prefix check's window."""
+    prefix_scan_s: float = 0.0
+    """Looking for a stop's beginning at the end of its text."""
+
+    @property
+    def total_s(self) -> float:
+        return self.finish_decode_s + self.contain_s + self.prefix_decode_s + self.prefix_scan_s
+
+
+def parts_per_step(decodes: Decodes, once: Parts) -> Parts:
+    """Seconds a request and step by part, from what each costs once.
+
+    A retry is taken to cost what the finish check's own decode and scan cost, which is a little
+    too much: its window is shorter.
+    """
+    finish = decodes.finish + decodes.regex_retries
+    return Parts(
+        finish * once.finish_decode_s,
+        finish * once.contain_s,
+        decodes.prefix * once.prefix_decode_s,
+        decodes.prefix * once.prefix_scan_s,
+    )
 
 
 def request_step_s(
@@ -77,13 +124,10 @@ def request_step_s(
 
     ``finish_decode_s`` and ``prefix_decode_s``: one decode of the window of that check (they
     differ by the ids accepted). The scans: looking for stops in the tail, and for a stop's proper
-    prefix at its end. A retry is taken to cost what the finish check's own decode and scan cost,
-    which is a little too much: its window is shorter.
+    prefix at its end.
     """
-    finish = decodes.finish + decodes.regex_retries
-    return finish * (finish_decode_s + finish_scan_s) + decodes.prefix * (
-        prefix_decode_s + prefix_scan_s
-    )
+    once = Parts(finish_decode_s, finish_scan_s, prefix_decode_s, prefix_scan_s)
+    return parts_per_step(decodes, once).total_s
 
 
 def scheduler_s(batch: int, request_s: float) -> float:

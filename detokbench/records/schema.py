@@ -60,6 +60,10 @@ class Row(msgspec.Struct, kw_only=True):
     ids_per_step: int | None = None
     context: int | None = None
     stream_interval: int | None = None
+    stop: str | None = None
+    """The request's stops, as tables name them; ``details`` spells them out."""
+    stop_tokens: int | None = None
+    """Tokens of the longest stop string."""
     threads: int | None = None
     call: str | None = None
     calls_per_token: float | None = None
@@ -103,6 +107,9 @@ class CellSamples(msgspec.Struct, kw_only=True):
     batch: int
     threads: int | None = None
     prompt_len: int | None = None
+    ids_per_step: int | None = None
+    stream_interval: int | None = None
+    stop: str | None = None
     value_s: float
     intercept_s: float
     warmup_ns: int

@@ -30,8 +30,8 @@ def draw_measure_c(record: Record, beside: Path) -> list[Path]:
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_costs(left, rows)
     _draw_first_tokens(right, rows)
-    figure.suptitle(_caption(record), fontsize=8, color="#444444")
-    return _save(figure, beside)
+    figure.suptitle(caption(record), fontsize=8, color="#444444")
+    return save(figure, beside)
 
 
 def _draw_costs(axes: Axes, rows: Rows) -> None:
@@ -114,7 +114,8 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]], x: float) -> None
         )  # fmt: skip
 
 
-def _caption(record: Record) -> str:
+def caption(record: Record) -> str:
+    """What was measured, with what, on what: the line over every chart."""
     packages = record.packages
     return (
         f"{record.vocabulary['name']} · {record.scenario['name']} · tokenizers "
@@ -125,7 +126,7 @@ def _caption(record: Record) -> str:
     )
 
 
-def _save(figure: Figure, beside: Path) -> list[Path]:
+def save(figure: Figure, beside: Path) -> list[Path]:
     """Write both formats next to the record, under its name."""
     paths = [beside.with_suffix(".png"), beside.with_suffix(".svg")]
     for path in paths:

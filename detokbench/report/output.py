@@ -6,14 +6,36 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from detokbench.records.schema import Record
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
     """Print one screen, or with ``as_json`` the record; say where the files are."""
-    from detokbench.records.store import encode
     from detokbench.report.measure_c_screen import print_measure_c
+
+    _show(record, path, charts, as_json, print_measure_c)
+
+
+def show_tail_str(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
+    """The same for a ``tail-str`` record."""
+    from detokbench.report.tail_str_screen import print_tail_str
+
+    _show(record, path, charts, as_json, print_tail_str)
+
+
+def _show(
+    record: Record,
+    path: Path,
+    charts: list[Path],
+    as_json: bool,
+    print_screen: Callable[[Record, Console], None],
+) -> None:
+    from detokbench.records.store import encode
 
     if as_json:
         sys.stdout.buffer.write(encode(record))
@@ -21,7 +43,7 @@ def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool
     else:
         from rich.console import Console
 
-        print_measure_c(record, Console())
+        print_screen(record, Console())
     drawn = "".join(f", {chart.name}" for chart in charts)
     print(f"record: {path}{drawn}", file=sys.stderr)
 

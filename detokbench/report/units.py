@@ -45,6 +45,12 @@ def duration(seconds: float) -> str:
     return f"{significant(seconds / 1e-9, 2)} ns"
 
 
+def percent(share: float) -> str:
+    """A share as a number of per cent: two digits, and no more than one place."""
+    value = round(100 * share, 1)
+    return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
 def rate(per_second: float) -> str:
     """``1.05 M`` or ``210 k`` things a second."""
     if per_second >= 1e6:

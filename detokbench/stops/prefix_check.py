@@ -14,11 +14,14 @@ from detokbench.stops.tail_window import Decode, TailWindow
 def ends_with_prefix(tail: str, stop: str) -> bool:
     """Whether ``tail`` ends with a beginning of ``stop``, of any length from one character up.
 
-    Each length is tried with two slices, as the engine does it: the characters copied grow with
-    the square of the stop's length. That is on purpose, since the cost is what is measured.
+    Each length is tried with two slices in a plain loop, as the engine does it: the characters
+    copied grow with the square of the stop's length. That is on purpose, since the cost is what is
+    measured.
     """
-    longest = min(len(tail), len(stop))
-    return any(tail[-length:] == stop[:length] for length in range(1, longest + 1))
+    for length in range(1, min(len(tail), len(stop)) + 1):
+        if tail[-length:] == stop[:length]:
+            return True
+    return False
 
 
 def may_become_stop(tail: str, strings: Sequence[str]) -> bool:

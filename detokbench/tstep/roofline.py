@@ -4,6 +4,7 @@ Pure arithmetic. A roofline is a lower bound: launches, norms, sampling, and wit
 parallelism the communication are all left out, and the data sheet's peaks are taken at their
 word unless ``derate`` says which share of them is reached.
 
+``batch`` may be a fraction: a crossover lies where it lies.
 ``context`` is the mean KV length of the sequences in tokens (prompt plus half the output).
 ``tp`` is the number of GPUs that share the model; bytes and FLOPs are those of one of them.
 """
@@ -81,7 +82,7 @@ def step_time_s(
 def memory_only_s(
     shape: ModelShape,
     gpu: Gpu,
-    batch: int,
+    batch: float,
     context: float,
     *,
     weights: WeightFormat = "bf16",
@@ -116,7 +117,7 @@ def ridge_batch(
 
 def memory_needed_bytes(
     shape: ModelShape,
-    batch: int,
+    batch: float,
     context: float,
     *,
     weights: WeightFormat = "bf16",
@@ -133,7 +134,7 @@ def memory_needed_bytes(
 def fits_in_memory(
     shape: ModelShape,
     gpu: Gpu,
-    batch: int,
+    batch: float,
     context: float,
     *,
     weights: WeightFormat = "bf16",
@@ -143,6 +144,28 @@ def fits_in_memory(
     """Whether the weights and the KV cache of ``batch`` x ``context`` tokens fit on each GPU."""
     needed = memory_needed_bytes(shape, batch, context, weights=weights, kv=kv, tp=tp)
     return needed <= gpu.memory_bytes
+
+
+def largest_batch(
+    shape: ModelShape,
+    gpu: Gpu,
+    context: float,
+    *,
+    weights: WeightFormat = "bf16",
+    kv: KvFormat = "bf16",
+    tp: int = 1,
+) -> float:
+    """The most sequences whose KV cache fits beside the weights; infinite without any context.
+
+    Below 1 where not even one does.
+    """
+    one, two = (
+        memory_needed_bytes(shape, batch, context, weights=weights, kv=kv, tp=tp)
+        for batch in (1, 2)
+    )
+    if two <= one:
+        return math.inf if one <= gpu.memory_bytes else 0.0
+    return math.floor(1 + (gpu.memory_bytes - one) / (two - one))
 
 
 def _weight_bytes(shape: ModelShape, weights: WeightFormat) -> float:

@@ -76,6 +76,16 @@ class Vocabulary:
         """Number of ids, special and added ones included."""
         return len(self.tokenizer)
 
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """What records say of it."""
+        return {
+            "name": self.name,
+            "ids": self.size,
+            "tokenizer": "Rust" if self.is_rust else "Python",
+            "source": self.source,
+        }
+
     def encode(self, text: str) -> list[int]:
         """The ids of ``text`` with no special tokens added."""
         if self.rust is not None:

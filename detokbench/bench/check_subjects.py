@@ -1,0 +1,217 @@
+"""Timing the stop checks of SGLang's scheduler, whole and in parts.
+
+The requests of a batch are in mid-stream, each at a place of its own, and begin anew when their
+stream ends, as in an engine under load: at every step some of them have a chunk due. Appending ids
+and deciding what is due is left out of the times; the engine does that without stops too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from detokbench.bench.check_streams import (
+    CheckedStream,
+    check_streams,
+    finds_any,
+    long_enough,
+    stop_check,
+)
+from detokbench.bench.loops import (
+    time_finish_checks,
+    time_prefix_checks,
+    time_tail_decodes,
+    time_tail_scans,
+)
+from detokbench.bench.plan import Cell
+from detokbench.bench.stop_sets import StopSet
+from detokbench.bench.subjects import Subject, Timing
+from detokbench.model.tail_str import chunk_is_due
+from detokbench.stops.finish_check import StopCheck
+from detokbench.stops.prefix_check import may_become_stop
+from detokbench.vocab.vocabulary import Vocabulary
+
+_MOST_STEPS = 1024
+# Odd and no divisor of usual intervals, so that neighbouring requests are in different phases.
+_STRIDE = 37
+
+
+@dataclass(slots=True)
+class _Request:
+    """One request of a running batch: ``step`` steps of its stream are in ``output``."""
+
+    steps: list[list[int]]
+    output: list[int]
+    step: int = 0
+    sent: int = 0
+
+    def advance(self) -> None:
+        """The next ids arrive; after the last ones, those of a new request with the same text."""
+        if self.step == len(self.steps):
+            self.output, self.step, self.sent = [], 0, 0
+        self.output.extend(self.steps[self.step])
+        self.step += 1
+
+    def is_due(self, interval: int) -> bool:
+        """Whether a chunk is to be checked; not at the last step, where the request ends."""
+        last = self.step == len(self.steps)
+        return not last and chunk_is_due(len(self.output), self.sent, interval)
+
+
+class RunningBatch:
+    """Requests in mid-stream, each one's chunks sent as its own suppressions had it."""
+
+    def __init__(
+        self, streams: Sequence[CheckedStream], ids_per_step: int, interval: int = 1
+    ) -> None:
+        self._interval = interval
+        self.requests = [_Request(stream.steps(ids_per_step), []) for stream in streams]
+        for number, (request, stream) in enumerate(zip(self.requests, streams, strict=True)):
+            held = stream.held_at_steps(ids_per_step)
+            for step in range(number * _STRIDE % len(request.steps)):
+                request.advance()
+                if request.is_due(interval) and not held[step]:
+                    request.sent = len(request.output)
+
+    def advance(self) -> list[list[int]]:
+        """One step on; the outputs of all requests."""
+        for request in self.requests:
+            request.advance()
+        return [request.output for request in self.requests]
+
+    def due(self) -> list[_Request]:
+        """The requests that have a chunk to send."""
+        return [request for request in self.requests if request.is_due(self._interval)]
+
+
+class Steps:
+    """Steps of a running batch; a unit is a request and step.
+
+    ``time_outputs`` runs one step's work over the outputs and returns nanoseconds.
+    """
+
+    limit = _MOST_STEPS
+
+    def __init__(self, batch: RunningBatch, time_outputs: Callable[[list[list[int]]], int]) -> None:
+        self._batch = batch
+        self._time_outputs = time_outputs
+
+    def run(self, n: int) -> Timing:
+        ns = sum(self._time_outputs(self._batch.advance()) for _ in range(n))
+        return Timing(ns, n * len(self._batch.requests))
+
+
+class BothChecks:
+    """The finish check of every request, then the prefix check of those that have a chunk due.
+
+    A suppressed chunk stays due. A unit is a request and step.
+    """
+
+    limit = _MOST_STEPS
+
+    def __init__(self, batch: RunningBatch, check: StopCheck, ids_per_step: int) -> None:
+        self._batch = batch
+        self._check = check
+        self._accepted = ids_per_step
+
+    def run(self, n: int) -> Timing:
+        ns = sum(self._step() for _ in range(n))
+        return Timing(ns, n * len(self._batch.requests))
+
+    def _step(self) -> int:
+        check = self._check
+        finish_ns = time_finish_checks(check.find, self._batch.advance(), self._accepted)
+        due = self._batch.due()
+        outputs = [request.output for request in due]
+        prefix_ns, held = time_prefix_checks(outputs, check.strings, check.window, check.decode)
+        for request, was_held in zip(due, held, strict=True):
+            if not was_held:
+                request.sent = len(request.output)
+        return finish_ns + prefix_ns
+
+
+class Scans:
+    """A scan of tails that were decoded before; a unit is one scan."""
+
+    def __init__(self, scan: Callable[..., Any], tails: Sequence[str], *stops: Any) -> None:
+        self._scan = scan
+        self._tails = tails
+        self._stops = stops
+        self._position = 0
+        self.limit = len(tails)
+
+    def run(self, n: int) -> Timing:
+        if self._position + n > len(self._tails):
+            self._position = 0
+        taken = self._tails[self._position : self._position + n]
+        self._position += n
+        return Timing(time_tail_scans(self._scan, taken, self._stops), n)
+
+
+class CheckSubjects:
+    """Makes the subject of each cell of ``tail-str``."""
+
+    def __init__(self, vocabulary: Vocabulary, outputs: Sequence[list[int]]) -> None:
+        self._vocabulary = vocabulary
+        self._outputs = outputs
+        self._made: dict[StopSet, tuple[StopCheck, list[CheckedStream]]] = {}
+
+    def make(self, cell: Cell) -> Subject:
+        """Raises a usage error where the stops end every stream at once."""
+        assert cell.stops is not None
+        stops, accepted = cell.stops, cell.ids_per_step or 1
+        check, all_streams = self._streams(stops)
+        streams = long_enough(all_streams, stops, accepted)
+        if cell.metric == "contain":
+            tails = _widened_tails(streams, check, accepted)
+            return Scans(finds_any, tails, stops.strings, stops.regexes)
+        if cell.metric == "prefix_scan":
+            tails = [tail for stream in streams for tail in stream.tails]
+            return Scans(may_become_stop, tails, stops.strings)
+        batch = RunningBatch(streams, accepted, cell.stream_interval or 1)
+        if cell.metric == "both_checks" and cell.stream_interval is not None:
+            return BothChecks(batch, check, accepted)
+        return Steps(batch, _work(cell, check, accepted))
+
+    def _streams(self, stops: StopSet) -> tuple[StopCheck, list[CheckedStream]]:
+        if stops not in self._made:
+            check = stop_check(stops, self._vocabulary.encode, self._vocabulary.tokenizer.decode)
+            self._made[stops] = check, check_streams(self._outputs, stops, check)
+        return self._made[stops]
+
+
+def _work(cell: Cell, check: StopCheck, accepted: int) -> Callable[[list[list[int]]], int]:
+    """What one step of a cell does with the outputs."""
+    if cell.metric == "floor":
+        return partial(_timed_finish, lambda _output, _accepted: None, accepted)
+    if cell.metric == "decode":
+        return partial(_timed_decode, check, accepted)
+    if cell.metric == "prefix_check":
+        return partial(_timed_prefix, check)
+    return partial(_timed_finish, check.find, accepted)
+
+
+def _timed_finish(find: Callable[..., Any], accepted: int, outputs: list[list[int]]) -> int:
+    return time_finish_checks(find, outputs, accepted)
+
+
+def _timed_decode(check: StopCheck, accepted: int, outputs: list[list[int]]) -> int:
+    return time_tail_decodes(check.decode, check.window.ids, outputs, accepted)
+
+
+def _timed_prefix(check: StopCheck, outputs: list[list[int]]) -> int:
+    return time_prefix_checks(outputs, check.strings, check.window, check.decode)[0]
+
+
+def _widened_tails(streams: Sequence[CheckedStream], check: StopCheck, accepted: int) -> list[str]:
+    """The texts that the finish check scans at each step of each stream."""
+    if accepted == 1:
+        return [tail for stream in streams for tail in stream.tails]
+    ends = [
+        stream.ids[:end]
+        for stream in streams
+        for end in range(accepted, len(stream.ids) + 1, accepted)
+    ]
+    return [check.decode(check.window.ids(output, accepted)) for output in ends]

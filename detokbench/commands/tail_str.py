@@ -1,0 +1,195 @@
+"""``detokbench tail-str``: what stop strings cost SGLang's scheduler on the critical path."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from detokbench.errors import DetokbenchError, ExitCode, usage_error
+from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
+
+if TYPE_CHECKING:
+    from detokbench.records.schema import Record
+
+HELP = """\
+Measure what stop strings cost the scheduler, and at which batch that outlasts the GPU's step.
+
+SGLang decodes a tail of every request's output at every step to look for stops, and once more for
+every chunk that it streams. Both checks and their parts are timed, and set against T_step.
+"""
+
+
+def tail_str(
+    scenario: Annotated[
+        str, typer.Option("--scenario", metavar="NAME|FILE", help="Whose texts are streamed.")
+    ] = "llama3-chat",
+    vocab: Annotated[
+        str | None,
+        typer.Option(
+            "--vocab",
+            metavar="NAME|PATH|HUB-ID",
+            help="Vocabulary; see 'detokbench vocab list'.  [default: the scenario's]",
+        ),
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stop",
+            metavar="TEXT",
+            help="A stop string; may be given several times, and is never split.  [default: the "
+            "scenario's, else '</answer>' and one of 40 tokens]",
+        ),
+    ] = None,
+    stop_regex: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stop-regex", metavar="RE", help="A stop regex; may be given several times."
+        ),
+    ] = None,
+    stop_tokens: Annotated[
+        str,
+        typer.Option(
+            "--stop-tokens",
+            metavar="LIST",
+            help="Lengths of made-up stop strings, in tokens, for the growth of the cost.",
+        ),
+    ] = "3,8,16,40,64",
+    stream_interval: Annotated[
+        str, typer.Option("--stream-interval", metavar="LIST", help="Ids between chunks.")
+    ] = "1,4,16",
+    ids_per_step: Annotated[
+        str,
+        typer.Option("--ids-per-step", metavar="LIST", help="Ids that a request gets in a step."),
+    ] = "1,4",
+    streaming: Annotated[
+        bool,
+        typer.Option("--streaming/--no-streaming", help="Whether the requests stream."),
+    ] = True,
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch",
+            metavar="LIST",
+            help="Sequences a step: 1,32,256 or 1..512 (powers of two) or 64..512:64.",
+        ),
+    ] = "1..512",
+    gpu: Annotated[
+        str, typer.Option("--gpu", metavar="NAME", help="Whose roofline T_step is.")
+    ] = "h100-sxm",
+    context: Annotated[
+        str, typer.Option("--context", metavar="N", help="Mean tokens of context in T_step.")
+    ] = "128",
+    t_step: Annotated[
+        str | None,
+        typer.Option("--t-step", metavar="TIME", help="T_step, such as 4.48ms, for every batch."),
+    ] = None,
+    overlap: Annotated[
+        bool,
+        typer.Option(
+            "--overlap/--no-overlap", help="Whether the scheduler works while the GPU does."
+        ),
+    ] = True,
+    assume_c: Annotated[
+        str | None,
+        typer.Option(
+            "--assume-c", metavar="TIME", help="Also print up to 2 calls a request at this cost."
+        ),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="2 processes: a first look.")] = False,
+    rigorous: Annotated[
+        bool, typer.Option("--rigorous", help="20 processes: for figures to quote.")
+    ] = False,
+    gc: Annotated[
+        bool, typer.Option("--gc", help="Leave Python's garbage collector on while timing.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Order of texts and of cells.")] = 0,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="Folder, or .json file, of the record.  [default: results]",
+        ),
+    ] = None,
+    chart: Annotated[
+        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
+    ] = True,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the record to standard output, no table.")
+    ] = False,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let a hub vocabulary run code of its own."),
+    ] = False,
+) -> int:
+    # Heavy modules are imported here: --help must not wait for them.
+    from detokbench.bench.plan import DEFAULT_EFFORT, QUICK_EFFORT, RIGOROUS_EFFORT
+    from detokbench.bench.stop_sets import check_stops
+    from detokbench.bench.tail_str import StopOptions, run_tail_str
+    from detokbench.bench.tail_str_details import Asked
+    from detokbench.records.provenance import command_line, file_name, utc_now
+    from detokbench.records.store import place_for, write_record
+    from detokbench.report.output import progress_bar, show_tail_str
+    from detokbench.tstep.source import given_t_step, roofline_t_step
+    from detokbench.vocab.registry import check_vocabulary_name
+    from detokbench.workload.scenario import load_scenario, override
+
+    if quick and rigorous:
+        raise usage_error("--quick and --rigorous exclude each other")
+    effort = QUICK_EFFORT if quick else RIGOROUS_EFFORT if rigorous else DEFAULT_EFFORT
+    options = StopOptions(
+        strings=list(dict.fromkeys(stop or [])),
+        regexes=list(dict.fromkeys(stop_regex or [])),
+        growth_tokens=parse_count_list(stop_tokens, "--stop-tokens"),
+        ids_per_step=parse_count_list(ids_per_step, "--ids-per-step"),
+        intervals=parse_count_list(stream_interval, "--stream-interval") if streaming else [],
+    )
+    check_stops(options.strings, options.regexes)
+    asked = Asked(
+        t_step=given_t_step(parse_duration_s(t_step, "--t-step"))
+        if t_step is not None
+        else roofline_t_step(gpu, parse_count(context, "--context")),
+        batches=parse_count_list(batch, "--batch"),
+        overlap=overlap,
+        assumed_call_s=None if assume_c is None else parse_duration_s(assume_c, "--assume-c"),
+    )
+    chosen, folder = load_scenario(scenario)
+    chosen = override(chosen, vocabulary=vocab)
+    check_vocabulary_name(chosen.vocabulary)
+    created = utc_now()
+    place = place_for("tail-str", file_name(chosen.vocabulary), created, out)
+    with progress_bar() as progress:
+        outcome = run_tail_str(
+            scenario=chosen,
+            text_folder=folder,
+            options=options,
+            asked=asked,
+            effort=effort,
+            keep_gc=gc,
+            seed=seed,
+            trust_remote_code=trust_remote_code,
+            created=created,
+            command=command_line(sys.argv),
+            progress=progress,
+        )
+        stored = write_record(outcome.record, place)
+        charts = _draw(outcome.record, stored) if chart else []
+    show_tail_str(outcome.record, stored, charts, as_json=json)
+    return _exit_code(outcome.error)
+
+
+def _draw(record: Record, stored: Path) -> list[Path]:
+    from detokbench.report.tail_str_chart import draw_tail_str
+
+    return draw_tail_str(record, stored)
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, DetokbenchError):
+        raise error
+    return ExitCode.OK
