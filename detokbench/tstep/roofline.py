@@ -145,6 +145,27 @@ def fits_in_memory(
     return needed <= gpu.memory_bytes
 
 
+def largest_batch(
+    shape: ModelShape,
+    gpu: Gpu,
+    context: float,
+    *,
+    weights: WeightFormat = "bf16",
+    kv: KvFormat = "bf16",
+    tp: int = 1,
+) -> float:
+    """The most sequences of ``context`` tokens that fit beside the weights on each GPU.
+
+    0 where not even one does, infinite without a context, since then there is no KV to hold.
+    """
+    empty = memory_needed_bytes(shape, 1, 0, weights=weights, kv=kv, tp=tp)
+    sequence_bytes = context * _kv_bytes_per_token(shape, kv, tp)
+    room = gpu.memory_bytes - empty
+    if room < 0:
+        return 0
+    return room // sequence_bytes if sequence_bytes else math.inf
+
+
 def _weight_bytes(shape: ModelShape, weights: WeightFormat) -> float:
     return shape.streamed_params * WEIGHT_BYTES[weights]
 
