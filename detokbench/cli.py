@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from detokbench import __version__
-from detokbench.commands import measure_c, paths, scenarios, vocab
+from detokbench.commands import gpus, measure_c, models, paths, scenarios, time_step, vocab
 from detokbench.errors import DetokbenchError, ExitCode
 
 app = typer.Typer(
@@ -22,9 +22,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
+app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(paths.app, name="paths")
 app.add_typer(scenarios.app, name="scenario")
+app.add_typer(models.app, name="model")
+app.add_typer(gpus.app, name="gpu")
 
 
 def _print_version(wanted: bool) -> None:

@@ -6,14 +6,36 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from detokbench.records.schema import Record
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
     """Print one screen, or with ``as_json`` the record; say where the files are."""
-    from detokbench.records.store import encode
     from detokbench.report.measure_c_screen import print_measure_c
+
+    _show(print_measure_c, record, path, charts, as_json)
+
+
+def show_time_step(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
+    """Print one screen, or with ``as_json`` the record; say where the files are."""
+    from detokbench.report.time_step_screen import print_time_step
+
+    _show(print_time_step, record, path, charts, as_json)
+
+
+def _show(
+    print_screen: Callable[[Record, Console], None],
+    record: Record,
+    path: Path,
+    charts: list[Path],
+    as_json: bool,
+) -> None:
+    from detokbench.records.store import encode
 
     if as_json:
         sys.stdout.buffer.write(encode(record))
@@ -21,7 +43,7 @@ def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool
     else:
         from rich.console import Console
 
-        print_measure_c(record, Console())
+        print_screen(record, Console())
     drawn = "".join(f", {chart.name}" for chart in charts)
     print(f"record: {path}{drawn}", file=sys.stderr)
 

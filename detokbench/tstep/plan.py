@@ -68,6 +68,12 @@ class Plan:
     asked: Asked
     target: Target
 
+    @property
+    def label(self) -> str:
+        """Names the model and where it runs, for the file of the record."""
+        gpu = self.target.gpu
+        return f"{self.asked.shape.name}-{'cpu' if gpu is None else gpu.name}"
+
     def step_time(self, batch: int, context: int, derate: float = 1.0) -> StepTime:
         """The roofline of a point. Only where there is a GPU on paper."""
         asked = self.asked
