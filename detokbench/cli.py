@@ -10,7 +10,16 @@ from typing import Annotated
 import typer
 
 from detokbench import __version__
-from detokbench.commands import measure_c, paths, scenarios, tail_str, vocab
+from detokbench.commands import (
+    gpus,
+    measure_c,
+    models,
+    paths,
+    scenarios,
+    tail_str,
+    time_step,
+    vocab,
+)
 from detokbench.errors import DetokbenchError, ExitCode
 
 app = typer.Typer(
@@ -23,9 +32,12 @@ app = typer.Typer(
 )
 app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
+app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(paths.app, name="paths")
 app.add_typer(scenarios.app, name="scenario")
+app.add_typer(models.app, name="model")
+app.add_typer(gpus.app, name="gpu")
 
 
 def _print_version(wanted: bool) -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import TypeVar
 
 from detokbench.errors import usage_error
 
@@ -15,6 +16,7 @@ _SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(ns|us|µs|μs|ms|s)\s*")
 _COUNT = re.compile(r"\s*(\d+)\s*([kK]?)\s*")
 _MAX_COUNT = 1 << 24
+_Word = TypeVar("_Word", bound=str)
 
 
 def parse_duration_s(text: str, what: str = "duration") -> float:
@@ -30,33 +32,33 @@ def parse_duration_s(text: str, what: str = "duration") -> float:
     return seconds
 
 
-def parse_count(text: str, what: str = "count") -> int:
-    """``"8k"`` → 8192; a whole number of at least 1."""
+def parse_count(text: str, what: str = "count", least: int = 1) -> int:
+    """``"8k"`` → 8192; a whole number of at least ``least``, which is 1 or, for a context, 0."""
     match = _COUNT.fullmatch(text)
     if match is None:
         raise usage_error(f"{what}: '{text}' is not a whole number (1k means 1,024)")
     count = int(match[1]) * (1024 if match[2] else 1)
-    if not 1 <= count <= _MAX_COUNT:
-        raise usage_error(f"{what}: '{text}' must lie between 1 and {_MAX_COUNT:,}")
+    if not least <= count <= _MAX_COUNT:
+        raise usage_error(f"{what}: '{text}' must lie between {least} and {_MAX_COUNT:,}")
     return count
 
 
-def parse_count_list(text: str, what: str = "list") -> list[int]:
+def parse_count_list(text: str, what: str = "list", least: int = 1) -> list[int]:
     """``"1..8,64..256:64"`` → ``[1, 2, 4, 8, 64, 128, 192, 256]``, in order, without repeats."""
     counts: list[int] = []
     for part in text.split(","):
         if not part.strip():
             raise usage_error(f"{what}: '{text}' has an empty part; write for example 1,32,256")
-        counts.extend(_parse_part(part, what))
+        counts.extend(_parse_part(part, what, least))
     return list(dict.fromkeys(counts))
 
 
-def _parse_part(part: str, what: str) -> Iterable[int]:
+def _parse_part(part: str, what: str, least: int) -> Iterable[int]:
     if ".." not in part:
-        return [parse_count(part, what)]
+        return [parse_count(part, what, least)]
     first_text, _, rest = part.partition("..")
     last_text, colon, step_text = rest.partition(":")
-    first, last = parse_count(first_text, what), parse_count(last_text, what)
+    first, last = parse_count(first_text, what, least), parse_count(last_text, what, least)
     if first > last:
         raise usage_error(f"{what}: '{part}' runs backwards; write {last}..{first}")
     if colon:
@@ -64,6 +66,14 @@ def _parse_part(part: str, what: str) -> Iterable[int]:
         return [*steps, last]
     powers = (1 << exponent for exponent in range(_MAX_COUNT.bit_length()))
     return [first, *(power for power in powers if first < power < last), last]
+
+
+def parse_choice(text: str, known: Sequence[_Word], what: str) -> _Word:
+    """One of the ``known`` words; a usage error names the nearest one."""
+    for word in known:
+        if word == text:
+            return word
+    raise usage_error(f"{what}: unknown '{text}'{nearest(text, known)}")
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
-import itertools
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from streaming import assert_error
 
 from detokbench.errors import DetokbenchError, ExitCode
-from detokbench.grammar import nearest, parse_count, parse_count_list, parse_duration_s
+from detokbench.grammar import (
+    nearest,
+    parse_choice,
+    parse_count,
+    parse_count_list,
+    parse_duration_s,
+)
 
 LARGEST = 1 << 24
 
@@ -104,6 +110,41 @@ def test_bad_list_is_a_usage_error(text, says):
     assert_error(caught, ExitCode.USAGE, "--batch", says)
 
 
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("0,1k,4k", [0, 1024, 4096]),
+        ("0", [0]),
+        ("0k", [0]),
+        ("0..8", [0, 1, 2, 4, 8]),
+        ("0..8:4", [0, 4, 8]),
+    ],
+)
+def test_a_list_that_may_hold_zero(text, counts):
+    assert parse_count_list(text, least=0) == counts
+
+
+@pytest.mark.parametrize("text", ["-1", "16385k", "0..8:0", ""])
+def test_a_list_that_may_hold_zero_refuses_the_rest_all_the_same(text):
+    with pytest.raises(DetokbenchError) as caught:
+        parse_count_list(text, "--context", least=0)
+    assert_error(caught, ExitCode.USAGE, "--context")
+
+
+def test_zero_is_refused_where_nothing_else_is_said():
+    with pytest.raises(DetokbenchError) as caught:
+        parse_count_list("0", "--batch")
+    assert_error(caught, ExitCode.USAGE, "--batch", "between 1 and")
+    assert parse_count("0", least=0) == 0
+
+
+def test_a_choice_is_one_of_the_known_words():
+    assert parse_choice("fp8", ("bf16", "fp8"), "--kv") == "fp8"
+    with pytest.raises(DetokbenchError) as caught:
+        parse_choice("fp16", ("bf16", "fp8"), "--kv")
+    assert_error(caught, ExitCode.USAGE, "--kv", "'fp16'", "did you mean 'bf16'?")
+
+
 def test_nearest_names_a_close_word_or_all_of_them():
     assert "'fast'" in nearest("fsat", ["slow", "fast"])
     assert "slow, fast" in nearest("zzz", ["slow", "fast"])
@@ -121,14 +162,14 @@ def test_powers_run_from_end_to_end_and_double_between(a, b):
     assert (counts[0], counts[-1]) == (first, last)
     assert counts == sorted(set(counts))
     assert all(count.bit_count() == 1 for count in counts[1:-1])
-    assert all(after <= 2 * before for before, after in itertools.pairwise(counts))
+    assert all(after <= 2 * before for before, after in pairwise(counts))
 
 
 @given(st.integers(1, 5000), st.integers(0, 5000), st.integers(1, 700))
 def test_steps_are_even_and_keep_both_ends(first, length, step):
     counts = parse_count_list(f"{first}..{first + length}:{step}")
     assert (counts[0], counts[-1]) == (first, first + length)
-    gaps = [after - before for before, after in itertools.pairwise(counts)]
+    gaps = [after - before for before, after in pairwise(counts)]
     assert all(gap == step for gap in gaps[:-1])
     assert all(0 < gap <= step for gap in gaps)
 

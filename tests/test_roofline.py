@@ -12,6 +12,7 @@ from detokbench.tstep import roofline
 from detokbench.tstep.gpus import find_gpu
 from detokbench.tstep.roofline import (
     fits_in_memory,
+    largest_batch,
     memory_needed_bytes,
     memory_only_s,
     ridge_batch,
@@ -256,6 +257,19 @@ def test_a_config_that_is_no_dense_llama_is_refused(
     with pytest.raises(DetokbenchError, match=words) as error:
         shape_from_config(tmp_path)
     assert error.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(("context", "tp"), [(128, 1), (1024, 1), (4096, 2), (100, 4)])
+def test_the_largest_batch_fits_and_one_more_does_not(context: int, tp: int) -> None:
+    batch = int(largest_batch(LLAMA_8B, H100, context, tp=tp))
+    assert fits_in_memory(LLAMA_8B, H100, batch, context, tp=tp)
+    assert not fits_in_memory(LLAMA_8B, H100, batch + 1, context, tp=tp)
+
+
+def test_the_largest_batch_is_none_without_room_and_endless_without_context() -> None:
+    assert largest_batch(find_shape("llama-3-70b"), H100, 128) == 0
+    assert largest_batch(LLAMA_8B, H100, 0) == math.inf
+    assert largest_batch(LLAMA_8B, H100, 1 << 20) == 0
 
 
 def test_a_config_with_a_missing_key_names_it(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def draw_measure_c(record: Record, beside: Path) -> list[Path]:
     _draw_costs(left, rows)
     _draw_first_tokens(right, rows)
     figure.suptitle(caption(record), fontsize=8, color="#444444")
-    return save(figure, beside)
+    return save_figure(figure, beside)
 
 
 def _draw_costs(axes: Axes, rows: Rows) -> None:
@@ -126,7 +126,7 @@ def caption(record: Record) -> str:
     )
 
 
-def save(figure: Figure, beside: Path) -> list[Path]:
+def save_figure(figure: Figure, beside: Path) -> list[Path]:
     """Write both formats next to the record, under its name."""
     paths = [beside.with_suffix(".png"), beside.with_suffix(".svg")]
     for path in paths:

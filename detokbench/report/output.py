@@ -18,22 +18,29 @@ def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool
     """Print one screen, or with ``as_json`` the record; say where the files are."""
     from detokbench.report.measure_c_screen import print_measure_c
 
-    _show(record, path, charts, as_json, print_measure_c)
+    _show(print_measure_c, record, path, charts, as_json)
 
 
 def show_tail_str(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
     """The same for a ``tail-str`` record."""
     from detokbench.report.tail_str_screen import print_tail_str
 
-    _show(record, path, charts, as_json, print_tail_str)
+    _show(print_tail_str, record, path, charts, as_json)
+
+
+def show_time_step(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
+    """The same for a ``time-step`` record."""
+    from detokbench.report.time_step_screen import print_time_step
+
+    _show(print_time_step, record, path, charts, as_json)
 
 
 def _show(
+    print_screen: Callable[[Record, Console], None],
     record: Record,
     path: Path,
     charts: list[Path],
     as_json: bool,
-    print_screen: Callable[[Record, Console], None],
 ) -> None:
     from detokbench.records.store import encode
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from detokbench.records.schema import Record
 from detokbench.records.tail_str import BatchPoint, Growth, Setting, TailStrDetails, details_of
-from detokbench.report.charts import COLOURS, caption, save
+from detokbench.report.charts import COLOURS, caption, save_figure
 from detokbench.report.tail_str_reading import t_step_words
 from detokbench.report.units import US
 
@@ -52,7 +52,7 @@ def draw_tail_str(record: Record, beside: Path) -> list[Path]:
         _draw_growth(axes[-1], growth)
     line = f"{caption(record)}\nT_step: {_plain(t_step_words(details.t_step))}"
     figure.suptitle(line, fontsize=8, color="#444444")
-    return save(figure, beside)
+    return save_figure(figure, beside)
 
 
 def _panels(details: TailStrDetails) -> list[Setting]:

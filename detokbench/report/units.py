@@ -37,6 +37,30 @@ def microseconds(seconds: float, low: float | None = None, high: float | None = 
     return significant(seconds / US, digits_for(seconds, low, high))
 
 
+def milliseconds(seconds: float, low: float | None = None, high: float | None = None) -> str:
+    """Seconds as a number of ms: the digits the interval supports; three for a modelled value."""
+    has_interval = low is not None and high is not None
+    return significant(seconds / 1e-3, digits_for(seconds, low, high) if has_interval else 3)
+
+
+def tera(rate_per_second: float) -> str:
+    """A rate of a data sheet in units of 10^12, with its own digits: ``3.35``, ``1,979``."""
+    return f"{rate_per_second / 1e12:,.4g}"
+
+
+def data_size(size_bytes: float) -> str:
+    """Bytes with a unit that fits, powers of ten, three digits: ``15.0 GB``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size_bytes >= size:
+            return f"{significant(size_bytes / size, 3)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def share(ratio: float) -> str:
+    """A ratio in whole per cent: ``92 %``."""
+    return f"{100 * ratio:.0f} %"
+
+
 def duration(seconds: float) -> str:
     """Seconds with a unit that fits, two digits: ``7.6 ms``."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):

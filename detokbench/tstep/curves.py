@@ -5,6 +5,7 @@ Sources are never mixed: each curve is of one source and one context, and says s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,10 +14,8 @@ import msgspec
 from detokbench.model.curves import Measured, SecondsAt
 from detokbench.records.schema import Source
 from detokbench.tstep.gpus import Gpu
-from detokbench.tstep.roofline import KvFormat, WeightFormat, fits_in_memory, step_time_s
+from detokbench.tstep.roofline import KvFormat, WeightFormat, largest_batch, step_time_s
 from detokbench.tstep.shapes import ModelShape
-
-_LARGEST_ASKED = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -70,24 +69,11 @@ class Deployment(msgspec.Struct, kw_only=True, frozen=True):
         return TStepCurve(source, context, t_step_s, self.largest_batch(context))
 
     def largest_batch(self, context: int) -> int | None:
-        """The largest batch whose KV fits beside the weights; 0 where the weights alone do not.
-
-        None where it is more than a million, as with no context.
-        """
-        if not self._fits(1, context):
-            return 0
-        low, high = 1, _LARGEST_ASKED
-        if self._fits(high, context):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(middle, context) else (low, middle)
-        return low
-
-    def _fits(self, batch: int, context: int) -> bool:
-        return fits_in_memory(
-            self.model, self.gpu, batch, context, weights=self.weights, kv=self.kv, tp=self.tp
+        """The largest batch whose KV fits beside the weights; None where there is no bound."""
+        most = largest_batch(
+            self.model, self.gpu, context, weights=self.weights, kv=self.kv, tp=self.tp
         )
+        return int(most) if math.isfinite(most) else None
 
 
 def given_curve(t_step_s: float) -> TStepCurve:

@@ -39,7 +39,7 @@ class ResidentModel:
         self.device = device
         self._dtype = getattr(torch, dtype)
         self._value_bytes = int(self._dtype.itemsize)
-        self.memory_bytes = _memory_bytes(device)
+        self.memory_bytes = memory_bytes(device)
         self._weights = self._allocate(copies)
 
     def _allocate(self, copies: int | None) -> list[LlamaWeights]:
@@ -127,7 +127,8 @@ def copies_to_defeat_l2(model_bytes: int, l2_bytes: int) -> int:
     return max(1, math.ceil(_TIMES_L2 * l2_bytes / model_bytes))
 
 
-def _memory_bytes(device: Any) -> float:
+def memory_bytes(device: Any) -> float:
+    """Bytes that a model may take on a torch.device; on the CPU a limit set on purpose."""
     if device.type == "cpu":
         return _CPU_LIMIT_BYTES
     return float(import_torch().cuda.get_device_properties(device).total_memory)

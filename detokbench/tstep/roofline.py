@@ -155,17 +155,16 @@ def largest_batch(
     kv: KvFormat = "bf16",
     tp: int = 1,
 ) -> float:
-    """The most sequences whose KV cache fits beside the weights; infinite without any context.
+    """The most sequences of ``context`` tokens that fit beside the weights on each GPU.
 
-    Below 1 where not even one does.
+    0 where not even one does, infinite without a context, since then there is no KV to hold.
     """
-    one, two = (
-        memory_needed_bytes(shape, batch, context, weights=weights, kv=kv, tp=tp)
-        for batch in (1, 2)
-    )
-    if two <= one:
-        return math.inf if one <= gpu.memory_bytes else 0.0
-    return math.floor(1 + (gpu.memory_bytes - one) / (two - one))
+    empty = memory_needed_bytes(shape, 1, 0, weights=weights, kv=kv, tp=tp)
+    sequence_bytes = context * _kv_bytes_per_token(shape, kv, tp)
+    room = gpu.memory_bytes - empty
+    if room < 0:
+        return 0
+    return room // sequence_bytes if sequence_bytes else math.inf
 
 
 def _weight_bytes(shape: ModelShape, weights: WeightFormat) -> float:

@@ -1,0 +1,147 @@
+"""``detokbench time-step``: how long the GPU takes for one decode step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.grammar import parse_choice, parse_count_list
+
+if TYPE_CHECKING:
+    from detokbench.records.schema import Record
+
+HELP = """\
+T_step: how long the GPU takes for one decode step, by batch and context.
+
+Where there is a CUDA device the step is timed, with random weights, beside the roofline of its
+data sheet; else the table is the roofline alone, and says so.
+"""
+
+
+def time_step(
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            metavar="NAME|FOLDER",
+            help="A shape of 'detokbench model list', or a folder with a config.json.",
+        ),
+    ] = "llama-3-8b",
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            metavar="NAME",
+            help="See 'detokbench gpu list'.  [default: the one here, or h100-sxm]",
+        ),
+    ] = None,
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch",
+            metavar="LIST",
+            help="Sequences a step: 1,32,256 or 1..512 (powers of two) or 64..512:64.",
+        ),
+    ] = "1..512",
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="LIST",
+            help="Mean KV length in tokens (prompt plus half the output); may be 0.",
+        ),
+    ] = "0,1k,4k",
+    tp: Annotated[int, typer.Option("--tp", metavar="N", help="GPUs that share the model.")] = 1,
+    weights: Annotated[
+        str, typer.Option("--weights", metavar="bf16|fp8|int4", help="Format of the weights.")
+    ] = "bf16",
+    kv: Annotated[
+        str, typer.Option("--kv", metavar="bf16|fp8", help="Format of the KV cache.")
+    ] = "bf16",
+    derate: Annotated[
+        float | None,
+        typer.Option(
+            "--derate",
+            metavar="SHARE",
+            help="Also show the roofline with this share of the data sheet's peaks, such as 0.8.",
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="auto|cuda|cpu|none",
+            help="What to time; none: the roofline only; cpu: small models only.",
+        ),
+    ] = "auto",
+    compile_layers: Annotated[
+        bool, typer.Option("--compile", help="Compile the layers before they are timed.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Time each point briefly.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            help="Folder, or .json file, of the record.  [default: results]",
+        ),
+    ] = None,
+    chart: Annotated[
+        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
+    ] = True,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write the record to standard output, no table.")
+    ] = False,
+) -> int:
+    # Heavy modules are imported here: --help must not wait for them.
+    from detokbench.records.provenance import command_line, utc_now
+    from detokbench.records.store import place_for, write_record
+    from detokbench.report.output import progress_bar, show_time_step
+    from detokbench.tstep.plan import Asked, make_plan
+    from detokbench.tstep.roofline import KvFormat, WeightFormat
+    from detokbench.tstep.run import DEFAULT_EFFORT, QUICK_EFFORT, run_time_step
+    from detokbench.tstep.shapes import find_shape
+
+    asked = Asked(
+        shape=find_shape(model),
+        batches=parse_count_list(batch, "--batch"),
+        contexts=parse_count_list(context, "--context", least=0),
+        weights=parse_choice(weights, get_args(WeightFormat), "--weights"),
+        kv=parse_choice(kv, get_args(KvFormat), "--kv"),
+        tp=tp,
+        derate=derate,
+    )
+    plan = make_plan(asked, device, gpu)
+    created = utc_now()
+    place = place_for("time-step", plan.label, created, out)
+    with progress_bar() as progress:
+        outcome = run_time_step(
+            plan=plan,
+            effort=QUICK_EFFORT if quick else DEFAULT_EFFORT,
+            compile_layers=compile_layers,
+            created=created,
+            command=command_line(sys.argv),
+            progress=progress,
+        )
+        stored = write_record(outcome.record, place)
+        charts = _draw(outcome.record, stored) if chart else []
+    show_time_step(outcome.record, stored, charts, as_json=json)
+    return _exit_code(outcome.error)
+
+
+def _draw(record: Record, stored: Path) -> list[Path]:
+    from detokbench.report.time_step_chart import draw_time_step
+
+    return draw_time_step(record, stored)
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    if isinstance(error, DetokbenchError):
+        raise error
+    return ExitCode.OK
