@@ -16,6 +16,7 @@ from detokbench.commands import (
     models,
     paths,
     scenarios,
+    sweep,
     tail_str,
     time_step,
     vocab,
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
+app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.add_typer(vocab.app, name="vocab")

@@ -71,8 +71,8 @@ def test_several_ids_a_step_need_fewer_chunks_an_id():
 
 def test_the_smallest_interval_that_keeps_up():
     # At 512: 0.51 ms of decoding, and 4.6 ms of chunks at k = 1.
-    assert interval_that_keeps_up(FAST, SENDING, 512, 3e-3, [1, 2, 4]) == 2
-    assert interval_that_keeps_up(FAST, SENDING, 512, 0.4e-3, [1, 2, 4]) is None
+    assert interval_that_keeps_up(FAST, lambda _: SENDING, 512, 3e-3, [1, 2, 4]) == 2
+    assert interval_that_keeps_up(FAST, lambda _: SENDING, 512, 0.4e-3, [1, 2, 4]) is None
 
 
 def test_front_ends_share_the_batch():

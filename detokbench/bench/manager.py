@@ -153,7 +153,14 @@ class Manager:
             self._waiting.remove(worker)
             worker.close()
 
-    def prepare(self, scenario: Scenario, text_folder: Path, seed: int, run_gate: bool) -> Prepared:
+    def prepare(
+        self,
+        scenario: Scenario,
+        text_folder: Path,
+        seed: int,
+        run_gate: bool,
+        most_ids_per_step: int = 1,
+    ) -> Prepared:
         """Run the gate and make the workload, in a process that measures nothing.
 
         The first workers that will measure load meanwhile.
@@ -164,6 +171,7 @@ class Manager:
             workload_file=self.workload_file,
             seed=seed,
             run_gate=run_gate,
+            most_ids_per_step=most_ids_per_step,
         )
         return msgspec.convert(self.ask_first(request), Prepared)
 

@@ -18,7 +18,8 @@ FLOOR = "empty"
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to time. ``threads`` 0 means all that the machine allows.
 
-    ``stops`` are those of every request, where it is the stop checks that are timed.
+    ``stops`` are those of every request, where it is the stop checks that are timed;
+    ``alternatives`` are those of a position, where it is the text of log-probabilities.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     ids_per_step: int | None = None
     stream_interval: int | None = None
     stops: StopSet | None = None
+    alternatives: int | None = None
 
     @property
     def stop(self) -> str | None:
@@ -67,6 +69,7 @@ class PrepareRequest(msgspec.Struct, kw_only=True, tag="prepare"):
     workload_file: str
     seed: int
     run_gate: bool
+    most_ids_per_step: int = 1
 
 
 class PrepareStopsRequest(msgspec.Struct, kw_only=True, tag="prepare-stops"):

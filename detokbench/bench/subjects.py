@@ -33,7 +33,9 @@ class Subject(Protocol):
 
 
 class PathSteps:
-    """Steps of a path over a batch; a unit is a token. Rows are opened anew when a stream ends.
+    """Steps of a path over a batch. Rows are opened anew when a stream ends.
+
+    A unit is a token, unless ``units_per_step`` says how many units a step of the path is.
 
     Opening rows and their first token are left out of the times: prompts make them dear, and
     they are measured on their own.
@@ -45,6 +47,7 @@ class PathSteps:
         prompts: Sequence[list[int]],
         steps: Sequence[list[list[int]]],
         flags: Flags,
+        units_per_step: float | None = None,
     ) -> None:
         self._path = path
         self._prompts = prompts
@@ -53,7 +56,7 @@ class PathSteps:
         self._rows: list[int] = []
         self._position = 0
         self.limit = len(steps) - 1
-        self._tokens_per_step = sum(map(len, steps[0]))
+        self._units_per_step = units_per_step or sum(map(len, steps[0]))
         self._rewind()
 
     def _rewind(self) -> None:
@@ -68,7 +71,7 @@ class PathSteps:
             self._rewind()
         batches = self._steps[self._position : self._position + n]
         self._position += n
-        return Timing(time_steps(self._path.step, self._rows, batches), n * self._tokens_per_step)
+        return Timing(time_steps(self._path.step, self._rows, batches), n * self._units_per_step)
 
 
 class BareCalls:

@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from detokbench.bench.check_subjects import CheckSubjects
+from detokbench.bench.chunks import ChunkPart
+from detokbench.bench.logprobs import LogprobText
 from detokbench.bench.machine import pin_to, usable_cpus
 from detokbench.bench.plan import (
     FLOOR,
@@ -56,8 +58,9 @@ from detokbench.vocab import Vocabulary, load_vocabulary
 from detokbench.workload.streams import Workload, build_workload
 
 _ADMISSION_VISITS = 2
-_BARE = {"call", "contain", "prefix_scan"}
+_BARE = {"call", "contain", "prefix_scan", "chunk", "logprobs"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
+_LOGPROB_IDS = 2048
 _LONG_PROMPT = 8192
 _LONG_PROMPT_ROWS = 2
 
@@ -107,7 +110,13 @@ def _prepare(
     if request.run_gate:
         corpus = gate_corpus(vocabulary)
         gate = [check_path(path_class, vocabulary, corpus) for path_class in applying]
-    workload = build_workload(vocabulary, request.scenario, Path(request.text_folder), request.seed)
+    workload = build_workload(
+        vocabulary,
+        request.scenario,
+        Path(request.text_folder),
+        request.seed,
+        request.most_ids_per_step,
+    )
     Path(request.workload_file).write_bytes(msgspec.msgpack.encode(workload))
     return Prepared(
         gate=gate,
@@ -204,7 +213,7 @@ class _SubjectMaker:
         self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
         self._checks = CheckSubjects(vocabulary, workload.outputs)
         self._counts: dict[tuple[str, int], CallCount] = {}
-        self._steps_of: dict[int, list[list[list[int]]]] = {}
+        self._steps_of: dict[tuple[int, int], list[list[list[int]]]] = {}
         self.facts: dict[Cell, CellFacts] = {}
 
     def make(self, cell: Cell) -> Subject | None:
@@ -213,10 +222,20 @@ class _SubjectMaker:
             return self._checks.make(cell)
         if cell.metric == "call":
             return self._calls(cell)
+        if cell.metric == "chunk":
+            return ChunkPart(cell.path, self._deltas())
+        if cell.alternatives is not None:
+            ids = [token_id for row in self._workload.outputs for token_id in row]
+            return LogprobText(self._vocabulary, ids[:_LOGPROB_IDS], cell.alternatives)
         path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]
         path = path_class(self._vocabulary)
+        prompts = self._workload.prompts[: cell.batch]
+        if cell.metric == "host_step":
+            # An engine's step brings the scenario's ids; the path may get those of several at once.
+            new_ids = cell.ids_per_step or self._ids_per_step
+            steps = self._steps(cell.batch, new_ids)
+            return PathSteps(path, prompts, steps, self._flags, new_ids / self._ids_per_step)
         if cell.prompt_len is None:
-            prompts = self._workload.prompts[: cell.batch]
             return PathSteps(path, prompts, self._steps(cell.batch), self._flags)
         rows = _LONG_PROMPT_ROWS if cell.prompt_len >= _LONG_PROMPT else None
         prompts = self._workload.admit_prompts[cell.prompt_len][:rows]
@@ -224,10 +243,15 @@ class _SubjectMaker:
         first_token = cell.metric == "first_token"
         return Admission(path, prompts, first_ids, self._flags, first_token)
 
-    def _steps(self, batch: int) -> list[list[list[int]]]:
-        if batch not in self._steps_of:
-            self._steps_of[batch] = self._workload.steps(batch, self._ids_per_step)
-        return self._steps_of[batch]
+    def _steps(self, batch: int, ids_per_step: int | None = None) -> list[list[list[int]]]:
+        key = (batch, ids_per_step or self._ids_per_step)
+        if key not in self._steps_of:
+            self._steps_of[key] = self._workload.steps(*key)
+        return self._steps_of[key]
+
+    def _deltas(self) -> list[str]:
+        decode = self._vocabulary.decode
+        return [decode([token_id]) for token_id in self._workload.outputs[0]]
 
     def _calls(self, cell: Cell) -> Subject | None:
         prompts = self._workload.prompts[: cell.batch]

@@ -120,7 +120,7 @@ def find_crossover(
 
 def interval_that_keeps_up(
     cost: PathCost,
-    request: RequestCost,
+    request_at: Callable[[int], RequestCost],
     batch: int,
     t_step_s: float,
     intervals: Sequence[int],
@@ -128,10 +128,13 @@ def interval_that_keeps_up(
     ids_per_step: int = 1,
     engines: int = 1,
 ) -> int | None:
-    """The smallest measured k at which the host keeps up with ``batch``; None if none does."""
+    """The smallest measured k at which the host keeps up with ``batch``; None if none does.
+
+    ``request_at`` gives the other costs at an interval.
+    """
 
     def host_s(interval: int) -> float:
-        samples = busiest_samples(cost, request, interval, ids_per_step, engines)
+        samples = busiest_samples(cost, request_at(interval), interval, ids_per_step, engines)
         return median(points[batch] for points in samples)
 
     return smallest_interval(host_s, t_step_s, intervals)

@@ -105,29 +105,30 @@ class Sweep:
         """The decoding of one path, None where it was not measured."""
         return next((cost for cost in self.costs if cost.key == (path, threads)), None)
 
-    @cached_property
-    def sending(self) -> RequestCost:
+    def sending(self, interval: int = 1) -> RequestCost:
         """What a sequence costs beside decoding: chunks as the servers make them, and extras."""
         parts = [row for row in self.record.rows if row.metric == "chunk"]
         served = [row for row in parts if row.path in _SERVER_PARTS]
         chunk_s = [sum(values) for values in zip(*map(_present, served), strict=True)]
         return RequestCost(
-            chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=self._samples_of("both_checks")
+            chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=self._stops_s(interval)
         )
 
     def _extra_s(self) -> list[float] | None:
         """Log-probabilities are counted where the sweep was asked for one number of them."""
         asked = self.options.logprobs
-        return self._samples_of("logprobs") if len(asked) == 1 and asked[0] else None
+        rows = [row for row in self.record.rows if row.metric == "logprobs"]
+        return _present(rows[0]) if len(asked) == 1 and rows else None
 
-    def _samples_of(self, metric: str) -> list[float] | None:
-        rows = [row for row in self.record.rows if row.metric == metric]
+    def _stops_s(self, interval: int) -> list[float] | None:
+        checks = [row for row in self.record.rows if row.metric == "both_checks"]
+        rows = [row for row in checks if row.stream_interval == interval]
         return _present(rows[0]) if rows else None
 
     def crossings(self, interval: int = 1) -> Iterator[Crossing]:
         """B* of every path against every T_step, decoding only and with sending."""
         for cost in self.costs:
-            for counted, request in (("decode", NOTHING_SENT), ("all", self.sending)):
+            for counted, request in (("decode", NOTHING_SENT), ("all", self.sending(interval))):
                 for curve in self.curves:
                     found = find_crossover(
                         cost,
@@ -156,7 +157,7 @@ class Sweep:
         """Front-end processes that ``batch`` needs at stream interval 1."""
         return processes_needed(
             cost,
-            self.sending,
+            self.sending(),
             batch,
             curve(batch),
             ids_per_step=self.options.ids_per_step,

@@ -35,6 +35,21 @@ def show_time_step(record: Record, path: Path, charts: list[Path], as_json: bool
     _show(print_time_step, record, path, charts, as_json)
 
 
+def show_sweep(
+    record: Record, path: Path, charts: list[Path], as_json: bool, check_model: bool
+) -> None:
+    """The same for a ``sweep`` record, and on demand how true the model is to it."""
+    from detokbench.report.model_check import print_model_check
+    from detokbench.report.sweep_screen import print_sweep
+
+    def print_screen(record: Record, console: Console) -> None:
+        print_sweep(record, console)
+        if check_model:
+            print_model_check(record, console)
+
+    _show(print_screen, record, path, charts, as_json)
+
+
 def _show(
     print_screen: Callable[[Record, Console], None],
     record: Record,

@@ -83,6 +83,7 @@ def override(
     batches: list[int] | None = None,
     prompt_len: int | None = None,
     ids_per_step: int | None = None,
+    stop: list[str] | None = None,
 ) -> Scenario:
     """The scenario with what the command line says in place of what its file says."""
     given = {
@@ -90,6 +91,7 @@ def override(
         "batches": batches,
         "prompt_len": prompt_len,
         "ids_per_step": ids_per_step,
+        "stop": stop,
     }
     changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     return msgspec.structs.replace(scenario, **changes)

@@ -1,0 +1,131 @@
+"""What a sweep is asked, checked before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast, get_args
+
+import msgspec
+
+from detokbench.errors import usage_error
+from detokbench.records.schema import ProcessRun, Record
+from detokbench.records.store import read_record
+from detokbench.records.sweep import SweepOptions
+from detokbench.tstep.curves import Deployment
+from detokbench.tstep.gpus import find_gpu
+from detokbench.tstep.roofline import KvFormat, WeightFormat, step_time_s
+from detokbench.tstep.shapes import find_shape
+from detokbench.workload.scenario import Scenario
+
+_FEWEST_BATCHES = 2
+
+
+def sweep_options(
+    *,
+    gpu: str,
+    model: str,
+    weights: str,
+    kv: str,
+    tp: int,
+    derate: float,
+    contexts: list[int],
+    intervals: list[int],
+    ids_per_step: int,
+    engines_per_frontend: int,
+    logprobs: list[int],
+    given_s: float | None,
+    measured_from: str | None,
+    overlap: bool,
+    at_batch: int,
+    batches: list[int],
+) -> SweepOptions:
+    """The options of a sweep. Raises DetokbenchError, exit code 2, for what cannot be."""
+    if len(batches) < _FEWEST_BATCHES:
+        raise usage_error("--batch: a sweep needs two batches or more, such as 1..512")
+    if given_s is not None and measured_from is not None:
+        raise usage_error("--t-step and --t-step-from exclude each other: one source at a time")
+    _check_format("--weights", weights, get_args(WeightFormat))
+    _check_format("--kv", kv, get_args(KvFormat))
+    deployment = Deployment(
+        gpu=find_gpu(gpu),
+        model=find_shape(model),
+        weights=cast(WeightFormat, weights),
+        kv=cast(KvFormat, kv),
+        tp=tp,
+        derate=derate,
+    )
+    if given_s is None and measured_from is None:
+        _check_fits(deployment, contexts)
+    return SweepOptions(
+        deployment=deployment,
+        contexts=contexts,
+        intervals=sorted({1, *intervals}),  # what keeps up is said against k = 1
+        ids_per_step=ids_per_step,
+        engines_per_frontend=engines_per_frontend,
+        logprobs=[number for number in logprobs if number],
+        given_s=given_s,
+        measured_s={} if measured_from is None else _measured_points(Path(measured_from)),
+        overlap=overlap,
+        at_batch=min(batches, key=lambda batch: abs(batch - at_batch)),
+    )
+
+
+def _check_format(option: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise usage_error(f"{option}: '{value}' is none of {', '.join(known)}")
+
+
+def _check_fits(deployment: Deployment, contexts: Sequence[int]) -> None:
+    for context in contexts:
+        # Raises for a derate or a tensor parallelism that cannot be.
+        step_time_s(
+            deployment.model, deployment.gpu, 1, context, tp=deployment.tp, derate=deployment.derate
+        )
+        if deployment.largest_batch(context) == 0:
+            raise usage_error(
+                f"--context: {deployment.model.name} and one sequence of {context:,} tokens do not "
+                f"fit into the {deployment.gpu.memory_gb:g} GB of {deployment.gpu.title}"
+            )
+
+
+def _measured_points(path: Path) -> dict[int, dict[int, float]]:
+    """T_step of a time-step record: context → batch → seconds, of the points that were timed."""
+    record = read_record(path)
+    if record.kind != "time-step":
+        raise usage_error(f"--t-step-from: {path.name} is a record of {record.kind}, not time-step")
+    points: dict[int, dict[int, float]] = {}
+    for row in record.rows:
+        if row.source == "measured" and row.median is not None and row.context is not None:
+            points.setdefault(row.context, {})[row.batch] = row.median
+    usable = {c: at_batch for c, at_batch in points.items() if len(at_batch) >= _FEWEST_BATCHES}
+    if not usable:
+        raise usage_error(
+            f"--t-step-from: {path.name} has no context with two measured batches; "
+            "a roofline is had with --gpu"
+        )
+    return usable
+
+
+def resumed(
+    path: str, scenario: Scenario, options: SweepOptions, processes: int
+) -> list[ProcessRun]:
+    """The processes that an interrupted sweep had finished.
+
+    Raises DetokbenchError, exit code 2: not a sweep, of other options, or with nothing missing.
+    """
+    record = read_record(Path(path))
+    name = Path(path).name
+    if record.kind != "sweep":
+        raise usage_error(f"--resume: {name} is a record of {record.kind}, not sweep")
+    if _asked(record) != (scenario.batches, scenario.ids_per_step, scenario.stop, options):
+        raise usage_error(f"--resume: {name} was asked something else; give the options it had")
+    if len(record.processes) >= processes:
+        raise usage_error(f"--resume: nothing is missing in {name}")
+    return record.processes
+
+
+def _asked(record: Record) -> tuple[list[int], int, list[str], SweepOptions]:
+    scenario = record.scenario
+    options = msgspec.convert(record.details["options"], SweepOptions)
+    return scenario["batches"], scenario["ids_per_step"], scenario["stop"], options

@@ -1,0 +1,108 @@
+"""What a sweep says, in sentences made from its numbers; the last one is what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from detokbench.model.sweep import PathCost, busiest_samples
+from detokbench.records.sweep import Sweep
+from detokbench.report.measure_c_rows import label
+from detokbench.report.units import count, duration, milliseconds, percent
+from detokbench.tstep.curves import TStepCurve
+
+ENGINE_PATHS = (("vLLM", "fast"), ("vLLM", "slow"), ("SGLang", "batch-decode"))
+"""The path that each engine takes: on a Python tokenizer vLLM takes the slow one."""
+CURE = "byte-table"
+
+
+def engine_costs(sweep: Sweep) -> list[tuple[str, PathCost]]:
+    """The engines whose own path was measured, with that path; one path an engine."""
+    found: dict[str, PathCost] = {}
+    for engine, path in ENGINE_PATHS:
+        cost = sweep.cost(path)
+        if cost is not None:
+            found.setdefault(engine, cost)
+    return list(found.items())
+
+
+def host_step_s(sweep: Sweep, cost: PathCost, batch: int, interval: int = 1) -> float:
+    """Seconds a step of the busiest host process at a batch: median over processes."""
+    options = sweep.options
+    samples = busiest_samples(
+        cost,
+        sweep.sending(interval),
+        interval,
+        options.ids_per_step,
+        options.engines_per_frontend,
+    )
+    return median(points[batch] for points in samples)
+
+
+def at_context(curve: TStepCurve) -> str:
+    """``, L = 1k``; nothing where a time was given for every context."""
+    return "" if curve.context is None else f", L = {count(curve.context)}"
+
+
+def read_sweep(sweep: Sweep) -> list[str]:
+    """One sentence an engine, and the recommendation."""
+    sentences = [_headroom(sweep, engine, cost) for engine, cost in engine_costs(sweep)]
+    return [*filter(None, sentences), recommend(sweep)]
+
+
+def _headroom(sweep: Sweep, engine: str, cost: PathCost) -> str:
+    batch = sweep.options.at_batch
+    curve = _tightest(sweep, batch)
+    if curve is None:
+        return ""
+    host_s, t_step_s = host_step_s(sweep, cost, batch), curve(batch)
+    verb = "keeps up" if host_s <= t_step_s else "is late"
+    return (
+        f"{engine} ({label(*cost.key)}) {verb} at B = {batch}{at_context(curve)}: its busiest host "
+        f"process works {milliseconds(host_s)} ms of each {milliseconds(t_step_s)} ms step "
+        f"({percent(host_s / t_step_s)})."
+    )
+
+
+def _tightest(sweep: Sweep, batch: int) -> TStepCurve | None:
+    """The T_step that leaves the host the least time, of those whose batch fits."""
+    fitting = [curve for curve in sweep.curves if curve.fits(batch)]
+    return min(fitting, key=lambda curve: curve(batch), default=None)
+
+
+def recommend(sweep: Sweep) -> str:
+    """What to do at the batch asked for, with its price."""
+    batch = sweep.options.at_batch
+    curve = _tightest(sweep, batch)
+    if curve is None:
+        return f"Nothing to recommend: B = {batch} does not fit in memory at any context."
+    late = [
+        (engine, cost)
+        for engine, cost in engine_costs(sweep)
+        if host_step_s(sweep, cost, batch) > curve(batch)
+    ]
+    if not late:
+        return (
+            f"To do at B = {batch}: nothing. These are the measured parts; a whole front end does "
+            "more (see the rows marked given)."
+        )
+    return f"To do at B = {batch}: " + " ".join(
+        f"{engine}: {'; or '.join(_cures(sweep, cost, curve, batch))}." for engine, cost in late
+    )
+
+
+def _cures(sweep: Sweep, cost: PathCost, curve: TStepCurve, batch: int) -> Iterator[str]:
+    interval = sweep.smallest_interval(cost, curve, batch)
+    if interval is not None:
+        wait_s = (interval - 1) * curve(batch)
+        yield f"a stream interval of {interval} (price: text up to {duration(wait_s)} later)"
+    processes = sweep.processes(cost, curve, batch)
+    if processes is not None:
+        yield f"{processes} front-end processes (price: a core each)"
+    cure = sweep.cost(CURE)
+    if cure is not None and host_step_s(sweep, cure, batch) <= curve(batch):
+        yield f"the {CURE} path (price: a change of the engine)"
+    if sweep.record.scenario["stop"]:
+        yield "shorter stop strings, or none (price: the model's end of turn must do)"
+    if interval is None and processes is None:
+        yield "no measured interval and no number of processes keeps up"

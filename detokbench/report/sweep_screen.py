@@ -1,0 +1,221 @@
+"""One screen of a sweep's record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from detokbench.model.crossover import Answer, crossover
+from detokbench.model.crossover_interval import CrossoverInterval
+from detokbench.model.curves import Line
+from detokbench.records.schema import Record
+from detokbench.records.sweep import Crossing, Sweep
+from detokbench.report.measure_c_rows import label
+from detokbench.report.sweep_reading import host_step_s, read_sweep
+from detokbench.report.units import US, count, microseconds, milliseconds
+from detokbench.tstep.curves import TStepCurve
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included: given, not measured
+# by this command.
+GIVEN_FRONT_ENDS = (
+    ("vLLM 0.33, Python front end", 27 * US),
+    ("vLLM 0.33, Rust front end", 8.1 * US),
+    ("SGLang 0.5.23, Python HTTP", 32 * US),
+    ("SGLang 0.5.23, Rust", 8.4 * US),
+)
+_WIDE = 100
+
+
+def print_sweep(record: Record, console: Console) -> None:
+    """Heading, host costs, B*, intervals and front ends, and what it means."""
+    sweep = Sweep(record)
+    for line in _heading(sweep):
+        console.print(line, highlight=False)
+    console.print(_crossing_table(sweep, console.width))
+    for line in _notes(sweep):
+        console.print(line, highlight=False)
+    console.print(_interval_table(sweep))
+    for sentence in read_sweep(sweep):
+        console.print(f"• {sentence}", highlight=False)
+    for warning in record.warnings:
+        console.print(f"! {warning}", highlight=False, style="yellow")
+    if record.partial:
+        done, wanted = record.settings["processes_finished"], record.settings["processes"]
+        console.print(
+            f"! partial: {done} of {wanted} processes finished; --resume does the rest",
+            highlight=False,
+            style="yellow",
+        )
+
+
+def _heading(sweep: Sweep) -> list[str]:
+    record, deployment = sweep.record, sweep.options.deployment
+    source = sweep.curves[0].source
+    against = {
+        "given": "a T_step that was given",
+        "measured": "T_step as measured on a device",
+    }.get(
+        source,
+        f"the roofline (modelled) of {deployment.model.name} in {deployment.weights}, KV in "
+        f"{deployment.kv}, on {deployment.tp} x {deployment.gpu.title}",
+    )
+    return [
+        f"[bold]sweep[/] · {record.vocabulary['name']} on {record.machine['cpu']}, "
+        f"{record.machine['cpus_usable']} CPUs (measured, {record.settings['processes_finished']} "
+        f"processes) · against {against}",
+        f"tokenizers {record.packages['tokenizers']} · transformers "
+        f"{record.packages['transformers']} · {record.machine['python']} · {record.created}",
+    ]
+
+
+def _crossing_table(sweep: Sweep, width: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    batch = sweep.options.at_batch
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(f"B*, where the host is late\n({_what_counts(sweep)})", no_wrap=width >= _WIDE)
+    table.add_column(f"decode µs\na row, B={batch}", justify="right")
+    table.add_column("+ sending\nµs", justify="right")
+    for curve in sweep.curves:
+        table.add_column(f"{_curve_name(curve)}\ndecode", justify="right")
+        table.add_column("\n+ send", justify="right")
+    cells = _cells_by_path(sweep)
+    for cost in sweep.costs:
+        crossings = cells[cost.key]
+        decode_s = _decode_row_s(sweep, cost.key, batch)
+        all_s = host_step_s(sweep, cost, batch) / batch
+        table.add_row(
+            label(*cost.key),
+            microseconds(decode_s),
+            microseconds(all_s),
+            *(_crossing(found) for found in crossings),
+        )
+    table.add_section()
+    for name, cost_s in GIVEN_FRONT_ENDS:
+        table.add_row(f"{name} (given)", "", microseconds(cost_s), *_given_cells(sweep, cost_s))
+    return table
+
+
+def _what_counts(sweep: Sweep) -> str:
+    parts = ["k = 1"]
+    if sweep.options.ids_per_step > 1:
+        parts.append(f"{sweep.options.ids_per_step} ids a step")
+    if sweep.options.engines_per_frontend > 1:
+        parts.append(f"{sweep.options.engines_per_frontend} engines a front end")
+    return ", ".join(parts)
+
+
+def _curve_name(curve: TStepCurve) -> str:
+    where = "" if curve.context is None else f" L={count(curve.context)}"
+    return f"{curve.source}{where}"
+
+
+def _cells_by_path(sweep: Sweep) -> dict[tuple[str, int | None], list[CrossoverInterval]]:
+    """For each path B* by curve: decoding only, then with sending."""
+    found: dict[tuple[str, int | None], dict[tuple[int, str], Crossing]] = {}
+    for crossing in sweep.crossings():
+        place = (sweep.curves.index(crossing.curve), crossing.counted)
+        found.setdefault((crossing.path, crossing.threads), {})[place] = crossing
+    return {
+        key: [
+            by_place[number, counted].found
+            for number in range(len(sweep.curves))
+            for counted in ("decode", "all")
+        ]
+        for key, by_place in found.items()
+    }
+
+
+def _decode_row_s(sweep: Sweep, key: tuple[str, int | None], batch: int) -> float:
+    row = next(
+        row
+        for row in sweep.record.rows
+        if row.metric == "host_step"
+        and (row.path, row.threads) == key
+        and row.batch == batch
+        and row.stream_interval in {None, 1}
+    )
+    return (row.median or 0.0) / batch
+
+
+def _crossing(found: CrossoverInterval) -> str:
+    """``412 ±9``, ``never``, ``~897`` beyond what was measured, ``no fit``."""
+    point = found.point
+    if point.answer is Answer.CROSSES and point.batch is not None:
+        half = (min(found.high_batch, 1e6) - found.low_batch) / 2
+        return f"{point.batch:,.0f} ±{half:,.0f}" if half >= 1 else f"{point.batch:,.0f}"
+    if point.answer is Answer.EXTRAPOLATED:
+        return f"~{point.batch:,.0f}"
+    return {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}.get(point.answer, "always")
+
+
+def _given_cells(sweep: Sweep, cost_s: float) -> list[str]:
+    cells = []
+    for curve in sweep.curves:
+        found = crossover(
+            Line(0.0, cost_s * sweep.options.ids_per_step * sweep.options.engines_per_frontend),
+            curve,
+            largest_batch=curve.largest_batch,
+        )
+        short = {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}
+        cells += ["", short.get(found.answer, found.text)]
+    return cells
+
+
+def _notes(sweep: Sweep) -> list[str]:
+    rows = sweep.record.rows
+    parts = {row.path: row.median or 0.0 for row in rows if row.metric == "chunk"}
+    notes = [
+        "A chunk (measured): output object "
+        f"{microseconds(parts['object'])} µs, JSON by pydantic "
+        f"{microseconds(parts['json-pydantic'])} (by msgspec "
+        f"{microseconds(parts['json-msgspec'])}), SSE frame {microseconds(parts['sse-frame'])}. "
+        "vLLM: one process decodes and sends; SGLang: one decodes, another sends, the slower "
+        "counts. ~: beyond the measured batches; no fit: the crossing lies beyond memory."
+    ]
+    texts = [row for row in rows if row.metric == "logprobs"]
+    if texts:
+        listed = ", ".join(
+            f"{row.path.removeprefix('logprobs-')}: {microseconds(row.median or 0.0)} µs"
+            for row in texts
+        )
+        counted = "counted in" if len(texts) == 1 else "not counted in"
+        notes.append(f"Text of log-probabilities a token, by alternatives ({counted}): {listed}.")
+    checks = [row for row in rows if row.metric == "both_checks"]
+    if checks:
+        overlap = (
+            "hidden up to T_step by the overlap"
+            if sweep.options.overlap
+            else "added to T_step, since overlap is off"
+        )
+        notes.append(
+            f"Stop checks of SGLang's scheduler: {microseconds(checks[0].median or 0.0)} µs a "
+            f"request and step at k = 1, {overlap}. vLLM's search over characters is not counted."
+        )
+    return notes
+
+
+def _interval_table(sweep: Sweep) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    batch = sweep.options.at_batch
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column(f"at B = {batch}:\nsmallest k / front ends")
+    for curve in sweep.curves:
+        fits = "" if curve.fits(batch) else " (no fit)"
+        table.add_column(
+            f"{_curve_name(curve)}\nT_step {milliseconds(curve(batch))} ms{fits}", justify="right"
+        )
+    for cost in sweep.costs:
+        cells = []
+        for curve in sweep.curves:
+            interval = sweep.smallest_interval(cost, curve, batch)
+            processes = sweep.processes(cost, curve, batch)
+            cells.append(f"{interval or 'none'} / {processes or 'none'}")
+        table.add_row(label(*cost.key), *cells)
+    return table
