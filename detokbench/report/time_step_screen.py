@@ -53,7 +53,7 @@ def print_time_step(record: Record, console: Console) -> None:
         console.print(line, highlight=False)
     if rows.batches:
         _print_steps(rows, console)
-    if rows.timed():
+    if rows.timed_source == "measured":
         console.print(_timed_table(rows, console.width))
     if rows.details.published:
         console.print(_published_table(rows.details.published, console.width))
@@ -211,7 +211,7 @@ def _timed_table(rows: TimeStepRows, width: int) -> Table:
     ]
     shown = [pair for pair in columns if pair[0].width_needed <= width]
     batch = rows.batches[0]
-    table = _plain_table(f"{rows.timed_source} at B = {batch}")
+    table = _plain_table(f"measured at B = {batch}")
     for column, _ in shown:
         table.add_column(column.header, justify="right")
     for entry in (entry for entry in rows.timed() if entry.row.batch == batch):
