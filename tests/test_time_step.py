@@ -16,6 +16,7 @@ from detokbench.records.time_step import details_of
 from detokbench.report.time_step_chart import draw_time_step, spread_apart
 from detokbench.report.time_step_reading import read_time_step
 from detokbench.report.time_step_screen import print_time_step
+from detokbench.report.units import data_size, milliseconds, share, tera
 from detokbench.tstep import plan as plan_module
 from detokbench.tstep import run as run_module
 from detokbench.tstep.device import DeviceFacts
@@ -264,6 +265,14 @@ def test_a_cuda_device_is_timed_beside_its_roofline(run, cuda_device):
     assert "85 GB" in printed.out
 
 
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_no_width_cuts_off_what_was_measured(run, cuda_device, width):
+    _, printed, _ = run("--derate", "0.8", "--no-chart", width=width)
+    assert "…" not in printed.out
+    assert max(map(len, printed.out.splitlines())) <= width
+    assert re.search(r"93 %\s+83 %\s+0.42%", printed.out)
+
+
 def test_the_timed_model_is_never_beside_the_roofline_of_another(run, cuda_device):
     for arguments, reason in (
         (["--gpu", "h200"], "--gpu names another"),
@@ -469,6 +478,18 @@ def test_readings_follow_the_numbers():
     assert not any("largest batch" in sentence for sentence in everywhere)
     faster = read_time_step(made([0], weights="fp8"))
     assert "2.24 ms" in faster[0]
+
+
+def test_units_of_steps_and_data_sheets():
+    assert milliseconds(4.4806e-3) == "4.48"
+    assert milliseconds(4.4806e-3, 4.2e-3, 4.8e-3) == "4.5"
+    assert (tera(3.35e12), tera(1979e12), tera(0.3e12)) == ("3.35", "1,979", "0.3")
+    assert (data_size(15.0098e9), data_size(131_072), data_size(256)) == (
+        "15.0 GB",
+        "131 kB",
+        "256 B",
+    )
+    assert share(0.9248) == "92 %"
 
 
 def test_lists_of_gpus_and_models(capsys, monkeypatch):
