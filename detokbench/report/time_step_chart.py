@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log10
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detokbench.records.schema import Record, Row, Source
 from detokbench.records.time_step import PublishedPoint
@@ -20,11 +20,22 @@ _MS = 1e-3
 _DASHED = "--"  # the memory term alone, in the colour of its context
 _STYLES: tuple[Any, ...] = ("-", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
 _GREY = "#555555"
-_LABEL_SIZE = 8
+_NAME_SIZE = 8
+_NAME_GAP = 0.032  # of the height, between lines of text at the ends of lines
 _LABEL_GAP = 0.032  # of the height, between the names of published steps
 _CAPTION_WIDTH = 150
 _FEW_DECADES = 1.4  # of the axis of T_step, in which every digit still has room for its name
 _SAME = 1e-3  # the memory term is drawn where it is more than this share below the step
+
+
+class _Name(NamedTuple):
+    """What stands at the end of a line."""
+
+    batch: int
+    t_step_s: float
+    text: str
+    colour: str
+    size: int = _NAME_SIZE
 
 
 def draw_time_step(record: Record, beside: Path) -> list[Path]:
@@ -40,10 +51,12 @@ def draw_time_step(record: Record, beside: Path) -> list[Path]:
         return []
     figure = Figure(figsize=(10, 5.8), layout="constrained")
     axes = figure.subplots()
+    names: list[_Name] = []
     for source in lines:
-        _draw_source(axes, rows, source, name_lines=source == _named_source(lines))
-    _draw_memory_only(axes, rows)
+        names += _draw_source(axes, rows, source, name_lines=source == _named_source(lines))
+    names += _draw_memory_only(axes, rows)
     _dress(axes, rows)
+    _write_names(axes, names)
     _draw_published(axes, rows.details.published)
     _draw_key(axes, rows)
     figure.suptitle(_caption(rows), fontsize=8, color="#444444")
@@ -59,7 +72,8 @@ def _lines(rows: TimeStepRows, source: Source) -> list[list[tuple[int, Row]]]:
     return [rows.line(source, context) for context in rows.contexts]
 
 
-def _draw_source(axes: Axes, rows: TimeStepRows, source: Source, name_lines: bool) -> None:
+def _draw_source(axes: Axes, rows: TimeStepRows, source: Source, name_lines: bool) -> list[_Name]:
+    names = []
     for number, (context, line) in enumerate(zip(rows.contexts, _lines(rows, source), strict=True)):
         if not line:
             continue
@@ -72,9 +86,15 @@ def _draw_source(axes: Axes, rows: TimeStepRows, source: Source, name_lines: boo
             points = _points_with_ridge(rows, context, line)
             axes.plot(*points, color=colour, linestyle=style, linewidth=width)
         if name_lines:
-            _name_line(axes, rows, context, line[-1], colour)
+            names.append(_name(line, _line_name(rows, context), colour))
         elif source == "derated":
-            _annotate(axes, line[-1], f"× {rows.details.options['derate']:g}", colour, size=7)
+            names.append(_name(line, f"× {rows.details.options['derate']:g}", colour, size=7))
+    return names
+
+
+def _name(line: list[tuple[int, Row]], text: str, colour: str, size: int = _NAME_SIZE) -> _Name:
+    batch, row = line[-1]
+    return _Name(batch, row.median or 0, text, colour, size)
 
 
 def _points(line: list[tuple[int, Row]]) -> tuple[list[float], list[float]]:
@@ -122,30 +142,37 @@ def _draw_timed(axes: Axes, line: list[tuple[int, Row]], colour: str) -> None:
     )  # fmt: skip
 
 
-def _name_line(
-    axes: Axes, rows: TimeStepRows, context: int, end: tuple[int, Row], colour: str
-) -> None:
-    """Name a line at its end, with the reason where it ends early."""
-    name = f"L = {count(context)}"
+def _line_name(rows: TimeStepRows, context: int) -> str:
+    """The context of a line, with the reason where it ends early."""
     largest = {answer.context: answer.largest_batch for answer in rows.details.answers}
     room = largest.get(context)
-    if room is not None and room < rows.batches[-1]:
-        name += f"\n(memory full\nat B = {room})"
-    _annotate(axes, end, name, colour)
+    if room is None or room >= rows.batches[-1]:
+        return f"L = {count(context)}"
+    return f"L = {count(context)}\n(memory full\nat B = {room})"
 
 
-def _annotate(
-    axes: Axes, end: tuple[int, Row], name: str, colour: str, size: int = _LABEL_SIZE
-) -> None:
-    batch, row = end
-    axes.annotate(
-        name, (batch, (row.median or 0) / _MS), xytext=(7, 0), textcoords="offset points",
-        va="center", color=colour, fontsize=size, annotation_clip=False,
-    )  # fmt: skip
+def _write_names(axes: Axes, names: list[_Name]) -> None:
+    """Write each name beside the end of its line, moved apart where several end together."""
+    low, high = axes.get_ylim()
+    for batch in dict.fromkeys(name.batch for name in names):
+        ending = sorted(
+            (name for name in names if name.batch == batch), key=lambda name: name.t_step_s
+        )
+        lines = max(name.text.count("\n") + 1 for name in ending)
+        heights = spread_apart(
+            [log10(name.t_step_s / _MS) for name in ending],
+            lines * _NAME_GAP * log10(high / low),
+        )
+        for name, height in zip(ending, heights, strict=True):
+            axes.annotate(
+                name.text, (batch, 10**height), xytext=(7, 0), textcoords="offset points",
+                va="center", color=name.colour, fontsize=name.size, annotation_clip=False,
+            )  # fmt: skip
 
 
-def _draw_memory_only(axes: Axes, rows: TimeStepRows) -> None:
+def _draw_memory_only(axes: Axes, rows: TimeStepRows) -> list[_Name]:
     """The memory term alone, where compute takes longer and it lies below the step."""
+    names = []
     for number, context in enumerate(rows.contexts):
         memory, step = rows.line("memory-only", context), rows.line("roofline", context)
         below = [
@@ -157,7 +184,8 @@ def _draw_memory_only(axes: Axes, rows: TimeStepRows) -> None:
         start = max(0, below.index(True) - 1)
         colour = COLOURS[number % len(COLOURS)]
         axes.plot(*_points(memory[start:]), color=colour, linestyle=_DASHED, linewidth=1.2)
-        _annotate(axes, memory[-1], "memory alone", colour, size=7)
+        names.append(_name(memory, "memory alone", colour, size=7))
+    return names
 
 
 def _dress(axes: Axes, rows: TimeStepRows) -> None:
@@ -260,7 +288,9 @@ def _draw_key(axes: Axes, rows: TimeStepRows) -> None:
     if rows.details.published:
         shown.append(("published by others, one H100", {"marker": "x", "linestyle": "none"}))
     handles = [Line2D([], [], color="#000000", label=label, **look) for label, look in shown]
-    axes.legend(handles=handles, fontsize=8, loc="upper left", frameon=True)
+    # Modelled lines rise to the right; times of a CPU may lie anywhere.
+    place: Any = "upper left" if "roofline" in rows.sources else "best"
+    axes.legend(handles=handles, fontsize=8, loc=place, frameon=True)
 
 
 def _caption(rows: TimeStepRows) -> str:
@@ -276,7 +306,7 @@ def _caption(rows: TimeStepRows) -> str:
             f"{gpu_title(gpu, options['tp'])}: {tera(gpu['bandwidth_bytes_s'])} TB/s, "
             f"{tera(gpu['bf16_flop_s'])} TFLOP/s bf16 ({gpu['source']})"
         )
-    return _in_lines([*parts, f"detokbench {record.detokbench}", record.created[:10]])
+    return _in_lines([*parts, f"detokbench {record.detokbench}, {record.created[:10]}"])
 
 
 def _in_lines(parts: list[str]) -> str:

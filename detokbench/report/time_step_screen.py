@@ -53,7 +53,7 @@ def print_time_step(record: Record, console: Console) -> None:
         console.print(line, highlight=False)
     if rows.batches:
         _print_steps(rows, console)
-    if rows.timed():
+    if rows.timed_source == "measured":
         console.print(_timed_table(rows, console.width))
     if rows.details.published:
         console.print(_published_table(rows.details.published, console.width))
@@ -202,16 +202,16 @@ def _timed_table(rows: TimeStepRows, width: int) -> Table:
     columns: list[tuple[_Column, Callable[[Entry], str]]] = [
         (_Column("L", 0), lambda entry: count(entry.row.context or 0)),
         (_Column("ms", 0), _milliseconds),
-        (_Column("spread\nof samples", _NARROW), lambda entry: _fine_share(entry.point.spread)),
+        (_Column("spread\nof samples", 0), lambda entry: _fine_share(entry.point.spread)),
         (_Column("TB/s", 0), _bandwidth),
         (_Column("of own\ncopy", 0), lambda entry: _share(entry.point.share_of_copy)),
         (_Column("of data\nsheet", 0), lambda entry: _share(entry.point.share_of_sheet)),
-        (_Column("graph\nerror", _NARROW), lambda entry: _fine_share(entry.point.graph_error)),
+        (_Column("graph\nerror", 0), lambda entry: _fine_share(entry.point.graph_error)),
         (_Column("SM clock\nMHz", _MEDIUM), _clock),
     ]
     shown = [pair for pair in columns if pair[0].width_needed <= width]
     batch = rows.batches[0]
-    table = _plain_table(f"{rows.timed_source} at B = {batch}")
+    table = _plain_table(f"measured at B = {batch}")
     for column, _ in shown:
         table.add_column(column.header, justify="right")
     for entry in (entry for entry in rows.timed() if entry.row.batch == batch):

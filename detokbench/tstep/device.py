@@ -88,7 +88,7 @@ def device_facts(device: Any) -> DeviceFacts:
     """The facts of a torch.device, from torch and, where it is installed, from nvidia-smi."""
     torch = import_torch()
     if device.type == "cpu":
-        return _cpu_facts(torch.__version__)
+        return _cpu_facts(str(torch.__version__))
     properties = torch.cuda.get_device_properties(device)
     driver, sm_clock, memory_clock, power_cap = query_nvidia_smi(
         device, ("driver_version", "clocks.max.sm", "clocks.max.mem", "power.limit")
@@ -97,7 +97,7 @@ def device_facts(device: Any) -> DeviceFacts:
         name=properties.name,
         driver=driver,
         cuda=torch.version.cuda or torch.version.hip or UNKNOWN,
-        torch=torch.__version__,
+        torch=str(torch.__version__),  # a str of its own class, which is no plain data
         max_sm_clock_mhz=sm_clock,
         max_memory_clock_mhz=memory_clock,
         power_cap_w=power_cap,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +59,17 @@ def find_gpu(name: str) -> Gpu:
     for gpu in known_gpus():
         if gpu.name == name.lower():
             return gpu
-    raise usage_error(f"unknown GPU '{name}'{nearest(name, [gpu.name for gpu in known_gpus()])}")
+    raise usage_error(f"unknown GPU '{name}'{_nearest_gpu(name.lower())}")
+
+
+def _nearest_gpu(name: str) -> str:
+    """The nearest name by its beginning: ``h101`` means an H100, whatever its board."""
+    names = [gpu.name for gpu in known_gpus()]
+    beginnings: dict[str, str] = {}
+    for known in sorted(names, key=len):
+        beginnings.setdefault(known[: len(name)], known)
+    close = get_close_matches(name, beginnings, n=1, cutoff=0.5)
+    return nearest(beginnings[close[0]] if close else name, names)
 
 
 def gpu_of_device(device_name: str) -> Gpu | None:
