@@ -220,13 +220,17 @@ class _SubjectMaker:
         """The subject of a cell; None where there is nothing to time."""
         if cell.stops is not None:
             return self._checks.make(cell)
-        if cell.metric == "call":
-            return self._calls(cell)
-        if cell.metric == "chunk":
+        if cell.metric in {"chunk", "logprobs"}:
+            return self._text_of_chunks(cell)
+        return self._calls(cell) if cell.metric == "call" else self._path_subject(cell)
+
+    def _text_of_chunks(self, cell: Cell) -> Subject:
+        if cell.alternatives is None:
             return ChunkPart(cell.path, self._deltas())
-        if cell.alternatives is not None:
-            ids = [token_id for row in self._workload.outputs for token_id in row]
-            return LogprobText(self._vocabulary, ids[:_LOGPROB_IDS], cell.alternatives)
+        ids = [token_id for row in self._workload.outputs for token_id in row]
+        return LogprobText(self._vocabulary, ids[:_LOGPROB_IDS], cell.alternatives)
+
+    def _path_subject(self, cell: Cell) -> Subject:
         path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]
         path = path_class(self._vocabulary)
         prompts = self._workload.prompts[: cell.batch]

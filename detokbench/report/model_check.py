@@ -39,12 +39,12 @@ def print_model_check(record: Record, console: Console) -> None:
         if predictions:
             off = [abs(prediction.error) for prediction in predictions]
             console.print(
-                f"  {name}: {len(off)} cells, median error {percent(median(off))}, "
-                f"worst {percent(max(off))}",
+                f"  {name}: {len(off)} cells, median error {percent(median(off))} %, "
+                f"worst {percent(max(off))} %",
                 highlight=False,
             )
     everything = [abs(p.error) for predictions in errors.values() for p in predictions]
     console.print(
-        f"  all: {len(everything)} cells, median error {percent(median(everything))}",
+        f"  all: {len(everything)} cells, median error {percent(median(everything))} %",
         highlight=False,
     )

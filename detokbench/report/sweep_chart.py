@@ -43,9 +43,10 @@ def draw_sweep(record: Record, beside: Path) -> list[Path]:
 def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     batches = sweep.batches
     curves = [[curve(batch) * 1e3 for batch in batches] for curve in sweep.curves]
-    lowest, highest = [min(column) for column in zip(*curves, strict=True)], [
-        max(column) for column in zip(*curves, strict=True)
-    ]
+    lowest, highest = (
+        [min(column) for column in zip(*curves, strict=True)],
+        [max(column) for column in zip(*curves, strict=True)],
+    )
     top = max(highest) * 4
     axes.fill_between(batches, lowest, highest, color="#bbbbbb", alpha=0.6, linewidth=0)
     axes.fill_between(batches, highest, top, color="#D55E00", alpha=0.07, linewidth=0)
@@ -155,9 +156,7 @@ def _draw_heat(axes: Axes, sweep: Sweep, engine: str, cost: PathCost) -> None:
     axes.set_yticks(range(len(intervals)), [str(interval) for interval in intervals])
     axes.set_xlabel("batch B")
     axes.set_ylabel("stream interval k")
-    axes.set_title(
-        f"{engine} ({label(*cost.key)}): host in % of T_step{_where(curve)}", fontsize=9
-    )
+    axes.set_title(f"{engine} ({label(*cost.key)}): host in % of T_step{_where(curve)}", fontsize=9)
 
 
 def _where(curve: TStepCurve) -> str:

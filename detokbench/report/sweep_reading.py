@@ -60,7 +60,7 @@ def _headroom(sweep: Sweep, engine: str, cost: PathCost) -> str:
     return (
         f"{engine} ({label(*cost.key)}) {verb} at B = {batch}{at_context(curve)}: its busiest host "
         f"process works {milliseconds(host_s)} ms of each {milliseconds(t_step_s)} ms step "
-        f"({percent(host_s / t_step_s)})."
+        f"({percent(host_s / t_step_s)} %)."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from detokbench.model.crossover import Answer, crossover
@@ -143,14 +144,18 @@ def _decode_row_s(sweep: Sweep, key: tuple[str, int | None], batch: int) -> floa
 
 
 def _crossing(found: CrossoverInterval) -> str:
-    """``412 ±9``, ``never``, ``~897`` beyond what was measured, ``no fit``."""
+    """``412 (403–420)``, ``never``, ``~897`` beyond what was measured, ``no fit``."""
     point = found.point
     if point.answer is Answer.CROSSES and point.batch is not None:
-        half = (min(found.high_batch, 1e6) - found.low_batch) / 2
-        return f"{point.batch:,.0f} ±{half:,.0f}" if half >= 1 else f"{point.batch:,.0f}"
+        low, high = (_bound(batch) for batch in (found.low_batch, found.high_batch))
+        return f"{point.batch:,.0f}" if low == high else f"{point.batch:,.0f} ({low}–{high})"
     if point.answer is Answer.EXTRAPOLATED:
         return f"~{point.batch:,.0f}"
     return {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}.get(point.answer, "always")
+
+
+def _bound(batch: float) -> str:
+    return f"{batch:,.0f}" if math.isfinite(batch) else "∞"
 
 
 def _given_cells(sweep: Sweep, cost_s: float) -> list[str]:
