@@ -8,7 +8,7 @@ import pytest
 
 from detokbench.records.schema import GateResult, Record, Row
 from detokbench.records.store import read_record
-from detokbench.report.charts import draw_measure_c
+from detokbench.report.kinds import draw_chart
 from detokbench.report.measure_c_screen import print_measure_c
 from detokbench.report.reading import read_measure_c
 from detokbench.report.units import (
@@ -157,10 +157,10 @@ def test_wide_windows_get_all_columns():
 
 
 def test_charts_are_redone_from_the_record_alone(tmp_path):
-    png, svg = draw_measure_c(read_record(REFERENCE), tmp_path / "chart.json")
+    png, svg = draw_chart(read_record(REFERENCE), tmp_path / "chart.json")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
 
 
 def test_a_record_without_rows_has_no_chart(tmp_path):
-    assert draw_measure_c(record(), tmp_path / "chart.json") == []
+    assert draw_chart(record(), tmp_path / "chart.json") == []

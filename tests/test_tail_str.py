@@ -32,7 +32,7 @@ from detokbench.model.tail_str import decodes_of_stream
 from detokbench.records.schema import Record, Row
 from detokbench.records.store import read_record
 from detokbench.records.tail_str import details_of
-from detokbench.report.tail_str_chart import draw_tail_str
+from detokbench.report.kinds import draw_chart
 from detokbench.report.tail_str_reading import read_tail_str
 from detokbench.report.tail_str_screen import print_tail_str
 from detokbench.tstep.gpus import find_gpu
@@ -425,12 +425,12 @@ def test_a_partial_record_says_so():
 
 
 def test_the_chart_is_redone_from_the_record_alone(tmp_path):
-    png, svg = draw_tail_str(record(), tmp_path / "chart.json")
+    png, svg = draw_chart(record(), tmp_path / "chart.json")
     assert png.read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     empty = details()
     empty.settings = []
-    assert draw_tail_str(record(empty), tmp_path / "none.json") == []
+    assert draw_chart(record(empty), tmp_path / "none.json") == []
 
 
 # The command

@@ -13,7 +13,8 @@ from detokbench.cli import main
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.store import read_record
 from detokbench.records.time_step import details_of
-from detokbench.report.time_step_chart import draw_time_step, spread_apart
+from detokbench.report.kinds import draw_chart
+from detokbench.report.time_step_chart import spread_apart
 from detokbench.report.time_step_reading import read_time_step
 from detokbench.report.time_step_screen import print_time_step
 from detokbench.report.units import data_size, milliseconds, share, tera
@@ -370,7 +371,7 @@ def test_an_old_record_is_shown_and_drawn_again_from_the_file_alone(run, tmp_pat
     out = io.StringIO()
     print_time_step(record, Console(file=out, width=100))
     assert out.getvalue() == printed.out
-    again = draw_time_step(record, tmp_path / "again.json")
+    again = draw_chart(record, tmp_path / "again.json")
     assert [path.name for path in again] == ["again.png", "again.svg"]
 
 

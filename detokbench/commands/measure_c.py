@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.grammar import parse_count, parse_count_list
-
-if TYPE_CHECKING:
-    from detokbench.records.schema import Record
 
 HELP = """\
 Measure c: what one tokenizer round trip costs here, and a token, by each path.
@@ -92,7 +88,8 @@ def measure_c(
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
-    from detokbench.report.output import progress_bar, show_measure_c
+    from detokbench.report.kinds import draw_chart
+    from detokbench.report.output import progress_bar, show_record
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -126,15 +123,9 @@ def measure_c(
             progress=progress,
         )
         stored = write_record(outcome.record, place)
-        charts = _draw(outcome.record, stored) if chart else []
-    show_measure_c(outcome.record, stored, charts, as_json=json)
+        charts = draw_chart(outcome.record, stored) if chart else []
+    show_record(outcome.record, stored, charts, as_json=json)
     return _exit_code(outcome.error, outcome.failed_paths)
-
-
-def _draw(record: Record, stored: Path) -> list[Path]:
-    from detokbench.report.charts import draw_measure_c
-
-    return draw_measure_c(record, stored)
 
 
 def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:

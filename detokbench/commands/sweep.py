@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +15,6 @@ from detokbench.grammar import (
 )
 
 if TYPE_CHECKING:
-    from detokbench.records.schema import Record
     from detokbench.records.sweep import SweepOptions
 
 HELP = """\
@@ -172,7 +170,8 @@ def sweep(
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
     from detokbench.records.sweep_request import resumed, sweep_options
-    from detokbench.report.output import progress_bar, show_sweep
+    from detokbench.report.kinds import draw_chart
+    from detokbench.report.output import progress_bar, show_record
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -226,8 +225,8 @@ def sweep(
     with progress_bar() as progress:
         outcome = run_sweep(plan, created, command_line(sys.argv), progress, finished)
         stored = write_record(outcome.record, place)
-        charts = _draw(outcome.record, stored) if chart else []
-    show_sweep(outcome.record, stored, charts, as_json=json, check_model=check_model)
+        charts = draw_chart(outcome.record, stored) if chart else []
+    show_record(outcome.record, stored, charts, as_json=json, check_model=check_model)
     return _exit_code(outcome.error, outcome.failed_paths)
 
 
@@ -238,12 +237,6 @@ def _show_assumed(assumed_call_s: float, options: SweepOptions, batches: list[in
 
     print_assumed(assumed_call_s, options, batches, Console())
     return ExitCode.OK
-
-
-def _draw(record: Record, stored: Path) -> list[Path]:
-    from detokbench.report.sweep_chart import draw_sweep
-
-    return draw_sweep(record, stored)
 
 
 def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
-
-if TYPE_CHECKING:
-    from detokbench.records.schema import Record
 
 HELP = """\
 Measure what stop strings cost the scheduler, and at which batch that outlasts the GPU's step.
@@ -132,7 +128,8 @@ def tail_str(
     from detokbench.bench.tail_str_details import Asked
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
-    from detokbench.report.output import progress_bar, show_tail_str
+    from detokbench.report.kinds import draw_chart
+    from detokbench.report.output import progress_bar, show_record
     from detokbench.tstep.source import given_t_step, roofline_t_step
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
@@ -176,15 +173,9 @@ def tail_str(
             progress=progress,
         )
         stored = write_record(outcome.record, place)
-        charts = _draw(outcome.record, stored) if chart else []
-    show_tail_str(outcome.record, stored, charts, as_json=json)
+        charts = draw_chart(outcome.record, stored) if chart else []
+    show_record(outcome.record, stored, charts, as_json=json)
     return _exit_code(outcome.error)
-
-
-def _draw(record: Record, stored: Path) -> list[Path]:
-    from detokbench.report.tail_str_chart import draw_tail_str
-
-    return draw_tail_str(record, stored)
 
 
 def _exit_code(error: BaseException | None) -> int:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.grammar import parse_choice, parse_count_list
-
-if TYPE_CHECKING:
-    from detokbench.records.schema import Record
 
 HELP = """\
 T_step: how long the GPU takes for one decode step, by batch and context.
@@ -100,7 +96,8 @@ def time_step(
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.records.provenance import command_line, utc_now
     from detokbench.records.store import place_for, write_record
-    from detokbench.report.output import progress_bar, show_time_step
+    from detokbench.report.kinds import draw_chart
+    from detokbench.report.output import progress_bar, show_record
     from detokbench.tstep.plan import Asked, make_plan
     from detokbench.tstep.roofline import KvFormat, WeightFormat
     from detokbench.tstep.run import DEFAULT_EFFORT, QUICK_EFFORT, run_time_step
@@ -128,15 +125,9 @@ def time_step(
             progress=progress,
         )
         stored = write_record(outcome.record, place)
-        charts = _draw(outcome.record, stored) if chart else []
-    show_time_step(outcome.record, stored, charts, as_json=json)
+        charts = draw_chart(outcome.record, stored) if chart else []
+    show_record(outcome.record, stored, charts, as_json=json)
     return _exit_code(outcome.error)
-
-
-def _draw(record: Record, stored: Path) -> list[Path]:
-    from detokbench.report.time_step_chart import draw_time_step
-
-    return draw_time_step(record, stored)
 
 
 def _exit_code(error: BaseException | None) -> int:

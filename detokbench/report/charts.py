@@ -1,7 +1,8 @@
-"""Charts of records, as PNG and SVG files."""
+"""What all charts share, their files, and the chart of a ``measure-c`` record."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +20,19 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
-def draw_measure_c(record: Record, beside: Path) -> list[Path]:
-    """Cost a token by path, and first-token cost over prompt length. Returns the files."""
+def measure_c_figure(record: Record) -> Figure | None:
+    """Cost a token by path, and first-token cost over prompt length. None without such rows."""
     from matplotlib.figure import Figure
 
     rows = Rows(record)
     if not rows.batches:
-        return []
+        return None
     figure = Figure(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_costs(left, rows)
     _draw_first_tokens(right, rows)
     figure.suptitle(caption(record), fontsize=8, color="#444444")
-    return save_figure(figure, beside)
+    return figure
 
 
 def _draw_costs(axes: Axes, rows: Rows) -> None:
@@ -128,7 +129,20 @@ def caption(record: Record) -> str:
 
 def save_figure(figure: Figure, beside: Path) -> list[Path]:
     """Write both formats next to the record, under its name."""
-    paths = [beside.with_suffix(".png"), beside.with_suffix(".svg")]
-    for path in paths:
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+    png, svg = beside.with_suffix(".png"), beside.with_suffix(".svg")
+    figure.savefig(png, dpi=150)
+    svg.write_text(svg_text(figure, names=beside.stem), encoding="utf-8")
+    return [png, svg]
+
+
+def svg_text(figure: Figure, names: str) -> str:
+    """A figure as SVG, without its date, so that a redrawn chart is the same file.
+
+    The names of its parts follow from ``names``, which must differ within one page.
+    """
+    from matplotlib import rc_context
+
+    out = io.StringIO()
+    with rc_context({"svg.hashsalt": names}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()

@@ -6,68 +6,39 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from detokbench.records.schema import Record
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
-    """Print one screen, or with ``as_json`` the record; say where the files are."""
-    from detokbench.report.measure_c_screen import print_measure_c
-
-    _show(print_measure_c, record, path, charts, as_json)
-
-
-def show_tail_str(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
-    """The same for a ``tail-str`` record."""
-    from detokbench.report.tail_str_screen import print_tail_str
-
-    _show(print_tail_str, record, path, charts, as_json)
-
-
-def show_time_step(record: Record, path: Path, charts: list[Path], as_json: bool) -> None:
-    """The same for a ``time-step`` record."""
-    from detokbench.report.time_step_screen import print_time_step
-
-    _show(print_time_step, record, path, charts, as_json)
-
-
-def show_sweep(
-    record: Record, path: Path, charts: list[Path], as_json: bool, check_model: bool
+def show_record(
+    record: Record, path: Path, charts: list[Path], *, as_json: bool, check_model: bool = False
 ) -> None:
-    """The same for a ``sweep`` record, and on demand how true the model is to it."""
-    from detokbench.report.model_check import print_model_check
-    from detokbench.report.sweep_screen import print_sweep
+    """Print one screen, or with ``as_json`` the record; say where the files are.
 
-    def print_screen(record: Record, console: Console) -> None:
-        print_sweep(record, console)
-        if check_model:
-            print_model_check(record, console)
-
-    _show(print_screen, record, path, charts, as_json)
-
-
-def _show(
-    print_screen: Callable[[Record, Console], None],
-    record: Record,
-    path: Path,
-    charts: list[Path],
-    as_json: bool,
-) -> None:
+    ``check_model`` adds to the screen of a sweep how true the model is to it.
+    """
     from detokbench.records.store import encode
 
     if as_json:
         sys.stdout.buffer.write(encode(record))
         sys.stdout.buffer.flush()
     else:
-        from rich.console import Console
-
-        print_screen(record, Console())
+        print_record(record, check_model=check_model)
     drawn = "".join(f", {chart.name}" for chart in charts)
     print(f"record: {path}{drawn}", file=sys.stderr)
+
+
+def print_record(record: Record, *, check_model: bool = False) -> None:
+    """Print the screen of a record of any kind on standard output."""
+    from rich.console import Console
+
+    from detokbench.report.kinds import kind_of
+    from detokbench.report.model_check import print_model_check
+
+    console = Console()
+    kind_of(record).print_screen(record, console)
+    if check_model:
+        print_model_check(record, console)
 
 
 @contextmanager

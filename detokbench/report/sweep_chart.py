@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from detokbench.model.crossover import Answer
 from detokbench.model.sweep import PathCost, busiest_samples
 from detokbench.records.schema import Record
 from detokbench.records.sweep import Sweep
-from detokbench.report.charts import COLOURS, caption, save_figure
+from detokbench.report.charts import COLOURS, caption
 from detokbench.report.measure_c_rows import label
 from detokbench.report.sweep_reading import at_context, engine_costs
 from detokbench.report.units import count, significant
@@ -18,18 +17,19 @@ from detokbench.tstep.curves import TStepCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DASHES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 
 
-def draw_sweep(record: Record, beside: Path) -> list[Path]:
-    """Both charts in one figure, as PNG and SVG beside the record. Returns the files."""
+def sweep_figure(record: Record) -> Figure | None:
+    """Both charts in one figure; None where fewer than two batches were measured."""
     from matplotlib.figure import Figure
 
     sweep = Sweep(record)
     if len(sweep.batches) < 2:
-        return []
+        return None
     engines = engine_costs(sweep)
     figure = Figure(figsize=(13, 6.2), layout="constrained")
     grid = figure.add_gridspec(max(1, len(engines)), 2, width_ratios=(3, 2))
@@ -37,7 +37,7 @@ def draw_sweep(record: Record, beside: Path) -> list[Path]:
     for row, (engine, cost) in enumerate(engines):
         _draw_heat(figure.add_subplot(grid[row, 1]), sweep, engine, cost)
     figure.suptitle(caption(record), fontsize=8, color="#444444")
-    return save_figure(figure, beside)
+    return figure
 
 
 def _draw_lines(axes: Axes, sweep: Sweep) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from detokbench.records.schema import Record
 from detokbench.records.tail_str import BatchPoint, Growth, Setting, TailStrDetails, details_of
-from detokbench.report.charts import COLOURS, caption, save_figure
+from detokbench.report.charts import COLOURS, caption
 from detokbench.report.tail_str_reading import t_step_words
 from detokbench.report.units import US
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MOST_PANELS = 2
 _MS = 1e-3
@@ -29,14 +29,14 @@ _PARTS = (
 )
 
 
-def draw_tail_str(record: Record, beside: Path) -> list[Path]:
-    """The step over the batch for one or two sets of stops, and the growth. Returns the files."""
+def tail_str_figure(record: Record) -> Figure | None:
+    """The step over the batch for one or two sets of stops, and the growth; None without any."""
     from matplotlib.figure import Figure
 
     details = details_of(record)
     settings = _panels(details)
     if not settings:
-        return []
+        return None
     growth = details.growth
     count = len(settings) + (growth is not None)
     figure = Figure(figsize=(4.6 * count + 0.6, 5), layout="constrained")
@@ -52,7 +52,7 @@ def draw_tail_str(record: Record, beside: Path) -> list[Path]:
         _draw_growth(axes[-1], growth)
     line = f"{caption(record)}\nT_step: {_plain(t_step_words(details.t_step))}"
     figure.suptitle(line, fontsize=8, color="#444444")
-    return save_figure(figure, beside)
+    return figure
 
 
 def _panels(details: TailStrDetails) -> list[Setting]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log10
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detokbench.records.schema import Record, Row, Source
 from detokbench.records.time_step import PublishedPoint
-from detokbench.report.charts import COLOURS, save_figure
+from detokbench.report.charts import COLOURS
 from detokbench.report.time_step_rows import TimeStepRows, gpu_title
 from detokbench.report.units import count, tera
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MS = 1e-3
 _DASHED = "--"  # the memory term alone, in the colour of its context
@@ -38,17 +38,17 @@ class _Name(NamedTuple):
     size: int = _NAME_SIZE
 
 
-def draw_time_step(record: Record, beside: Path) -> list[Path]:
-    """T_step over batch, a line for each context, on two logarithmic axes. Returns the files.
+def time_step_figure(record: Record) -> Figure | None:
+    """T_step over batch, a line for each context, on two logarithmic axes.
 
-    No chart where no point has a time, or none of them fits in memory.
+    None where no point has a time, or none of them fits in memory.
     """
     from matplotlib.figure import Figure
 
     rows = TimeStepRows(record)
     lines = [source for source in rows.sources if any(_lines(rows, source))]
     if not lines:
-        return []
+        return None
     figure = Figure(figsize=(10, 5.8), layout="constrained")
     axes = figure.subplots()
     names: list[_Name] = []
@@ -60,7 +60,7 @@ def draw_time_step(record: Record, beside: Path) -> list[Path]:
     _draw_published(axes, rows.details.published)
     _draw_key(axes, rows)
     figure.suptitle(_caption(rows), fontsize=8, color="#444444")
-    return save_figure(figure, beside)
+    return figure
 
 
 def _named_source(lines: list[Source]) -> Source:

@@ -1,0 +1,55 @@
+"""What each kind of record is shown with: its screen and its chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from detokbench.errors import usage_error
+from detokbench.records.schema import Record
+from detokbench.report.charts import measure_c_figure, save_figure
+from detokbench.report.measure_c_screen import print_measure_c
+from detokbench.report.sweep_chart import sweep_figure
+from detokbench.report.sweep_screen import print_sweep
+from detokbench.report.tail_str_chart import tail_str_figure
+from detokbench.report.tail_str_screen import print_tail_str
+from detokbench.report.time_step_chart import time_step_figure
+from detokbench.report.time_step_screen import print_time_step
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+
+class Kind(NamedTuple):
+    """How a record is shown, from the record alone."""
+
+    print_screen: Callable[[Record, Console], None]
+    make_figure: Callable[[Record], Figure | None]
+    """None where the record has nothing to draw."""
+
+
+KINDS: dict[str, Kind] = {
+    "measure-c": Kind(print_measure_c, measure_c_figure),
+    "sweep": Kind(print_sweep, sweep_figure),
+    "tail-str": Kind(print_tail_str, tail_str_figure),
+    "time-step": Kind(print_time_step, time_step_figure),
+}
+
+
+def kind_of(record: Record) -> Kind:
+    """The kind of a record. Raises DetokbenchError, exit code 2, where it is not known."""
+    kind = KINDS.get(record.kind)
+    if kind is None:
+        raise usage_error(
+            f"cannot show a record of kind '{record.kind}'; this detokbench knows "
+            f"{', '.join(KINDS)}"
+        )
+    return kind
+
+
+def draw_chart(record: Record, beside: Path) -> list[Path]:
+    """Draw a record's chart next to a path, as PNG and SVG. Returns the files, none or two."""
+    figure = kind_of(record).make_figure(record)
+    return [] if figure is None else save_figure(figure, beside)
