@@ -15,7 +15,10 @@ from detokbench.commands import (
     measure_c,
     models,
     paths,
+    plot,
+    report,
     scenarios,
+    show,
     sweep,
     tail_str,
     time_step,
@@ -35,6 +38,9 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("show", help=show.HELP)(show.show)
+app.command("plot", help=plot.HELP)(plot.plot)
+app.command("report", help=report.HELP)(report.report)
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(paths.app, name="paths")
 app.add_typer(scenarios.app, name="scenario")

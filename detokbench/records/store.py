@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,11 +30,12 @@ def place_for(record_kind: str, vocabulary: str, created: str, out: str | None) 
         stamp = re.sub(r"[^0-9TZ]", "", created)
         stem = re.sub(r"[^\w.-]+", "-", f"{record_kind}-{vocabulary}-{stamp}")
         path = (Path(out) if out is not None else DEFAULT_FOLDER) / f"{stem}.json"
-    _check_writable(path.parent)
+    check_writable(path.parent)
     return path
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
+    """Make a folder where there is none. Raises DetokbenchError, exit code 5, for no access."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -43,6 +44,45 @@ def _check_writable(folder: Path) -> None:
         raise DetokbenchError(
             f"cannot write results to {folder} ({error.strerror}); name another place with --out"
         ) from error
+
+
+def chart_places(records: Sequence[Path], folder: Path | None) -> list[Path]:
+    """Where the chart of each record goes: its own path, or its name in another folder.
+
+    Raises DetokbenchError: exit code 2 where two charts would be one file, 5 where a folder cannot
+    be written.
+    """
+    places = [path if folder is None else folder / path.name for path in records]
+    stems = [place.with_suffix("") for place in places]
+    for number, stem in enumerate(stems):
+        if stem in stems[:number] and records[number] not in records[:number]:
+            raise usage_error(
+                f"--out: several of the records are named {stem.name}: plot them apart"
+            )
+    for parent in dict.fromkeys(place.parent for place in places):
+        check_writable(parent)
+    return places
+
+
+def page_place(out: str) -> Path:
+    """Where a page will go. Raises DetokbenchError: 2 for a file that is there, 5 for no access."""
+    path = Path(out)
+    if path.exists():
+        raise _taken(path)
+    check_writable(path.parent)
+    return path
+
+
+def write_page(path: Path, page: str) -> None:
+    """Store a page. Raises DetokbenchError, exit code 2, rather than replace a file."""
+    try:
+        write_new(path, page.encode())
+    except FileExistsError as error:
+        raise _taken(path) from error
+
+
+def _taken(path: Path) -> DetokbenchError:
+    return usage_error(f"--out: {path} exists already; pages are never overwritten")
 
 
 def write_record(record: Record, wanted: Path) -> Path:

@@ -127,9 +127,14 @@ def caption(record: Record) -> str:
     )
 
 
+def chart_files(beside: Path) -> tuple[Path, Path]:
+    """The names of a chart: those of the record, as PNG and as SVG."""
+    return beside.with_suffix(".png"), beside.with_suffix(".svg")
+
+
 def save_figure(figure: Figure, beside: Path) -> list[Path]:
-    """Write both formats next to the record, under its name."""
-    png, svg = beside.with_suffix(".png"), beside.with_suffix(".svg")
+    """Write both formats next to the record, under its name, over an earlier drawing."""
+    png, svg = chart_files(beside)
     figure.savefig(png, dpi=150)
     svg.write_text(svg_text(figure, names=beside.stem), encoding="utf-8")
     return [png, svg]

@@ -1,4 +1,4 @@
-"""What each kind of record is shown with: its screen and its chart."""
+"""What each kind of record is shown with: its title, its screen and its chart."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from detokbench.errors import usage_error
 from detokbench.records.schema import Record
+from detokbench.records.store import read_record
 from detokbench.report.charts import measure_c_figure, save_figure
 from detokbench.report.measure_c_screen import print_measure_c
 from detokbench.report.sweep_chart import sweep_figure
@@ -25,16 +26,21 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """How a record is shown, from the record alone."""
 
+    title: str
     print_screen: Callable[[Record, Console], None]
     make_figure: Callable[[Record], Figure | None]
     """None where the record has nothing to draw."""
 
 
 KINDS: dict[str, Kind] = {
-    "measure-c": Kind(print_measure_c, measure_c_figure),
-    "sweep": Kind(print_sweep, sweep_figure),
-    "tail-str": Kind(print_tail_str, tail_str_figure),
-    "time-step": Kind(print_time_step, time_step_figure),
+    "measure-c": Kind(
+        "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
+    ),
+    "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
+    "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
+    "time-step": Kind(
+        "How long the GPU takes for a decode step", print_time_step, time_step_figure
+    ),
 }
 
 
@@ -47,6 +53,13 @@ def kind_of(record: Record) -> Kind:
             f"{', '.join(KINDS)}"
         )
     return kind
+
+
+def read_known(path: Path) -> Record:
+    """Load a record that can be shown. Raises DetokbenchError, exit code 2, for any other file."""
+    record = read_record(path)
+    kind_of(record)
+    return record
 
 
 def draw_chart(record: Record, beside: Path) -> list[Path]:

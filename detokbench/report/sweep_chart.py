@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from detokbench.model.crossover import Answer
 from detokbench.model.sweep import PathCost, busiest_samples
 from detokbench.records.schema import Record
-from detokbench.records.sweep import Sweep
+from detokbench.records.sweep import Crossing, Sweep
 from detokbench.report.charts import COLOURS, caption
 from detokbench.report.measure_c_rows import label
 from detokbench.report.sweep_reading import at_context, engine_costs
@@ -51,8 +52,9 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     axes.fill_between(batches, lowest, highest, color="#bbbbbb", alpha=0.6, linewidth=0)
     axes.fill_between(batches, highest, top, color="#D55E00", alpha=0.07, linewidth=0)
     ends: list[tuple[float, str, str]] = []
+    crossings = list(sweep.crossings())  # a bootstrap each: seconds, so they are found once
     for number, cost in enumerate(sweep.costs):
-        ends.append(_draw_path(axes, sweep, cost, number))
+        ends.append(_draw_path(axes, sweep, cost, number, crossings))
     for curve, points in zip(sweep.curves, curves, strict=True):
         axes.plot(batches, points, color="#444444", linewidth=1, linestyle=":")
         axes.annotate(
@@ -78,7 +80,9 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     )
 
 
-def _draw_path(axes: Axes, sweep: Sweep, cost: PathCost, number: int) -> tuple[float, str, str]:
+def _draw_path(
+    axes: Axes, sweep: Sweep, cost: PathCost, number: int, crossings: Sequence[Crossing]
+) -> tuple[float, str, str]:
     colour = COLOURS[number % len(COLOURS)]
     points = _host_ms(sweep, cost)
     axes.plot(
@@ -90,7 +94,7 @@ def _draw_path(axes: Axes, sweep: Sweep, cost: PathCost, number: int) -> tuple[f
         markersize=4,
         linewidth=1.3,
     )
-    for crossing in sweep.crossings():
+    for crossing in crossings:
         found = crossing.found.point
         ours = (crossing.path, crossing.threads) == cost.key and crossing.counted == "all"
         if ours and found.answer is Answer.CROSSES and found.batch is not None:
