@@ -19,9 +19,9 @@ def show_measure_c(record: Record, path: Path, charts: list[Path], as_json: bool
         sys.stdout.buffer.write(encode(record))
         sys.stdout.buffer.flush()
     else:
-        from rich.console import Console
+        from detokbench.report.console import make_console
 
-        print_measure_c(record, Console())
+        print_measure_c(record, make_console())
     drawn = "".join(f", {chart.name}" for chart in charts)
     print(f"record: {path}{drawn}", file=sys.stderr)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from detokbench.errors import DetokbenchError
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.scenario import Scenario
 from detokbench.workload.texts import load_text, sentences
@@ -17,6 +18,8 @@ _ADMITTED = range(ADMIT_ROWS)
 # short for many, so that a batch of 256 is still made in a moment.
 _OUTPUT_TOKENS = ((8, 256), (64, 128))
 _OUTPUT_TOKENS_AT_LEAST = 64
+# A first step that is not timed, and enough others for a line through several numbers of steps.
+_STEPS_AT_LEAST = 4
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -34,7 +37,8 @@ class Workload(msgspec.Struct, frozen=True):
 
     def steps(self, batch: int, ids_per_step: int) -> list[list[list[int]]]:
         """``steps[t][i]`` are the ids that row ``i`` gets in step ``t``."""
-        length = min(output_tokens(batch), *map(len, self.outputs[:batch]))
+        wanted = max(output_tokens(batch), _STEPS_AT_LEAST * ids_per_step)
+        length = min(wanted, *map(len, self.outputs[:batch]))
         starts = range(0, length - ids_per_step + 1, ids_per_step)
         return [[row[t : t + ids_per_step] for row in self.outputs[:batch]] for t in starts]
 
@@ -47,12 +51,24 @@ def output_tokens(batch: int) -> int:
     return _OUTPUT_TOKENS_AT_LEAST
 
 
-def build_workload(vocabulary: Vocabulary, scenario: Scenario, folder: Path, seed: int) -> Workload:
-    """Encode the scenario's texts and deal them out: each row gets their sentences shuffled."""
+def build_workload(
+    vocabulary: Vocabulary,
+    scenario: Scenario,
+    folder: Path,
+    seed: int,
+    most_ids_per_step: int = 1,
+) -> Workload:
+    """Encode the scenario's texts and deal them out: each row gets their sentences shuffled.
+
+    Outputs are long enough for a few steps of ``most_ids_per_step`` ids, or of the scenario's own
+    number. Raises DetokbenchError (exit code 5) where the vocabulary has no ids for a text.
+    """
+    least = _STEPS_AT_LEAST * max(most_ids_per_step, scenario.ids_per_step)
     texts = [_Text(vocabulary, load_text(name, folder), seed) for name in scenario.texts]
     dealt = []
     for row in range(max(scenario.batches)):
         output_len = max(output_tokens(batch) for batch in scenario.batches if batch > row)
+        output_len = max(output_len, least)
         text, turn = texts[row % len(texts)], row // len(texts)
         dealt.append(text.prompt_and_output(scenario.prompt_len, output_len, turn))
     admitted = {
@@ -73,7 +89,10 @@ class _Text:
 
     def __init__(self, vocabulary: Vocabulary, text: str, seed: int) -> None:
         self._seed = seed
-        self._sentences = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        encoded = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        self._sentences = [ids for ids in encoded if ids]
+        if not self._sentences:
+            raise DetokbenchError(f"{vocabulary.name} has no ids for the text {text[:30]!r}")
         # The rows of a text begin with different sentences until all have had their turn.
         self._first = list(range(len(self._sentences)))
         random.Random(seed).shuffle(self._first)
