@@ -67,7 +67,7 @@ _LONG_PROMPT_ROWS = 2
 
 def main() -> None:
     """Read requests from standard input until it closes."""
-    answers = sys.stdout.buffer
+    answers = _answers_apart()
     try:
         _serve(sys.stdin.buffer, answers)
     except DetokbenchError as error:
@@ -75,6 +75,13 @@ def main() -> None:
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         _send(answers, "error", {"message": message, "traceback": traceback.format_exc()})
+
+
+def _answers_apart() -> BinaryIO:
+    """Standard output for answers alone: what a path or a library prints goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:

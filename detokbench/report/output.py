@@ -63,9 +63,9 @@ def _show(
         sys.stdout.buffer.write(encode(record))
         sys.stdout.buffer.flush()
     else:
-        from rich.console import Console
+        from detokbench.report.console import make_console
 
-        print_screen(record, Console())
+        print_screen(record, make_console())
     drawn = "".join(f", {chart.name}" for chart in charts)
     print(f"record: {path}{drawn}", file=sys.stderr)
 

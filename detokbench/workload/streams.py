@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from detokbench.errors import DetokbenchError
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.scenario import Scenario
 from detokbench.workload.texts import load_text, sentences
@@ -59,7 +60,8 @@ def build_workload(
 ) -> Workload:
     """Encode the scenario's texts and deal them out: each row gets their sentences shuffled.
 
-    Outputs are long enough for a few steps of ``most_ids_per_step`` ids.
+    Outputs are long enough for a few steps of ``most_ids_per_step`` ids, or of the scenario's own
+    number. Raises DetokbenchError (exit code 5) where the vocabulary has no ids for a text.
     """
     least = _STEPS_AT_LEAST * max(most_ids_per_step, scenario.ids_per_step)
     texts = [_Text(vocabulary, load_text(name, folder), seed) for name in scenario.texts]
@@ -87,7 +89,10 @@ class _Text:
 
     def __init__(self, vocabulary: Vocabulary, text: str, seed: int) -> None:
         self._seed = seed
-        self._sentences = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        encoded = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        self._sentences = [ids for ids in encoded if ids]
+        if not self._sentences:
+            raise DetokbenchError(f"{vocabulary.name} has no ids for the text {text[:30]!r}")
         # The rows of a text begin with different sentences until all have had their turn.
         self._first = list(range(len(self._sentences)))
         random.Random(seed).shuffle(self._first)
