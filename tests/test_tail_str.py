@@ -100,8 +100,8 @@ def test_a_running_batch_sends_what_the_model_counts(llama3):
             request = batch.requests[0]
             checks = 0
             for step in range(len(held)):
-                batch.advance()
-                for due in batch.due():
+                (taken,) = batch.advance(1)
+                for due in batch.due(taken):
                     checks += 1
                     due.sent = due.sent if held[step] else len(due.output)
             assert request.step == len(held)
@@ -116,9 +116,9 @@ def test_requests_of_a_batch_are_at_places_of_their_own(llama3):
     assert len({request.step for request in batch.requests}) > 8
     due = []
     for _ in range(64):
-        batch.advance()
-        due.append(len(batch.due()))
-        for request in batch.due():
+        (taken,) = batch.advance(16)
+        due.append(len(batch.due(taken)))
+        for request in batch.due(taken):
             request.sent = len(request.output)
     assert max(due) <= 8
     assert sum(due) / 64 == pytest.approx(16 / 4, rel=0.15)
@@ -144,8 +144,10 @@ def test_every_cell_has_a_subject_that_runs(llama3, metric, ids, interval):
         path="tail-str", metric=metric, batch=4, ids_per_step=ids, stream_interval=interval,
         stops=ANSWER,
     )  # fmt: skip
-    subject = CheckSubjects(llama3, outputs).make(cell)
-    units = 1 if metric in {"contain", "prefix_scan"} else 4
+    check = stop_check(ANSWER, llama3.encode, llama3.tokenizer.decode)
+    streams = {ANSWER: check_streams(outputs, ANSWER, check)}
+    subject = CheckSubjects(llama3, streams).make(cell)
+    units = 4 if interval == 4 and ids == 1 else 2 if interval == 4 else 1
     for _ in range(3):
         timing = subject.run(5)
         assert timing.units == 5 * units
@@ -155,8 +157,10 @@ def test_every_cell_has_a_subject_that_runs(llama3, metric, ids, interval):
 def test_stops_that_end_every_stream_are_refused(llama3):
     stops = StopSet(name="/./", regexes=(".",))
     cell = Cell(path="tail-str", metric="decode", batch=1, ids_per_step=1, stops=stops)
+    check = stop_check(stops, llama3.encode, llama3.tokenizer.decode)
+    streams = {stops: check_streams([[1, 2, 3]], stops, check)}
     with pytest.raises(DetokbenchError, match="ends every stream") as caught:
-        CheckSubjects(llama3, [[1, 2, 3]]).make(cell)
+        CheckSubjects(llama3, streams).make(cell)
     assert caught.value.exit_code == ExitCode.USAGE
 
 

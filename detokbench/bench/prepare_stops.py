@@ -7,7 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from detokbench.bench.check_streams import CheckedStream, check_streams, long_enough, stop_check
+from detokbench.bench.check_streams import (
+    CheckedStream,
+    StreamsByStops,
+    check_streams,
+    long_enough,
+    stop_check,
+    write_streams,
+)
 from detokbench.bench.plan import PreparedStops, PrepareStopsRequest, StreamCount
 from detokbench.bench.stop_sets import StopSet, given_sets, synthetic_sets
 from detokbench.model.hold_back import Suppression, suppression_of_stream
@@ -30,13 +37,15 @@ def prepare_stops(request: PrepareStopsRequest, vocabulary: Vocabulary) -> Prepa
     chars = [
         [len(decode(output[:end])) for end in range(len(output) + 1)] for output in workload.outputs
     ]
+    streams: StreamsByStops = {}
     counts: list[StreamCount] = []
     windows: dict[str, int | None] = {}
     for stops in dict.fromkeys([*given, *growth]):
         check = stop_check(stops, encode, decode)
         windows[stops.name] = _window_tokens(check.window, chars)
-        streams = check_streams(workload.outputs, stops, check)
-        counts += _counts(request, stops, streams, chars, stops in given)
+        streams[stops] = check_streams(workload.outputs, stops, check)
+        counts += _counts(request, stops, streams[stops], chars, stops in given)
+    write_streams(streams, request.workload_file)
     return PreparedStops(
         vocabulary=vocabulary.facts,
         given=given,

@@ -122,7 +122,7 @@ def _setting(
 ) -> Setting | None:
     ids = count.ids_per_step
     row = measured.find(count.stop, "both_checks", ids, count.stream_interval)
-    if row is None or row.median is None:
+    if row is None or row.median is None or row.median <= 0:
         return None
     decodes = Decodes(count.finish, count.regex_retries, count.prefix)
 
@@ -138,7 +138,7 @@ def _setting(
     errors = [
         parts(lambda *key, n=number: measured.samples(*key)[n] or 0.0).total_s / value - 1
         for number, value in enumerate(row.samples)
-        if value is not None
+        if value is not None and value > 0  # a fitted slope can fall below on a machine that stalls
     ]
     medians = parts(measured.median)
     found = crossover(

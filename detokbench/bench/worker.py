@@ -11,12 +11,14 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO
 
 import msgspec
 
+from detokbench.bench.check_streams import read_streams
 from detokbench.bench.check_subjects import CheckSubjects
 from detokbench.bench.machine import pin_to, usable_cpus
 from detokbench.bench.plan import (
@@ -202,7 +204,7 @@ class _SubjectMaker:
         self._workload = workload
         self._ids_per_step = request.scenario.ids_per_step
         self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
-        self._checks = CheckSubjects(vocabulary, workload.outputs)
+        self._workload_file = request.workload_file
         self._counts: dict[tuple[str, int], CallCount] = {}
         self._steps_of: dict[int, list[list[list[int]]]] = {}
         self.facts: dict[Cell, CellFacts] = {}
@@ -223,6 +225,10 @@ class _SubjectMaker:
         first_ids = self._workload.admit_first_ids[:rows]
         first_token = cell.metric == "first_token"
         return Admission(path, prompts, first_ids, self._flags, first_token)
+
+    @cached_property
+    def _checks(self) -> CheckSubjects:
+        return CheckSubjects(self._vocabulary, read_streams(self._workload_file))
 
     def _steps(self, batch: int) -> list[list[list[int]]]:
         if batch not in self._steps_of:
