@@ -197,11 +197,21 @@ def test_powers_and_parts_are_found_again():
     lengths = [5.0, 20.0, 80.0, 300.0]
     assert fitted_power(lengths, [3 * n**2 for n in lengths]) == pytest.approx(2)
     assert fitted_power(lengths, [3 * n for n in lengths]) == pytest.approx(1)
-    parts = fitted_parts(lengths, [2 * n + 0.01 * n**2 for n in lengths])
-    assert (parts.per_unit, parts.per_square) == (pytest.approx(2), pytest.approx(0.01))
-    assert parts.overtaking_length == pytest.approx(200)
-    assert fitted_parts(lengths, [2 * n - 0.001 * n**2 for n in lengths]).per_square == 0
-    assert fitted_parts(lengths, [0.01 * n**2.2 for n in lengths]).per_unit == 0
+    for fixed, per_unit, per_square in [
+        (5, 2, 0.01),
+        (0, 2, 0.01),
+        (5, 2, 0),
+        (0, 0, 3),
+        (0, 2, 0),
+    ]:
+        parts = fitted_parts(lengths, [fixed + per_unit * n + per_square * n**2 for n in lengths])
+        found = (parts.fixed, parts.per_unit, parts.per_square)
+        assert found == pytest.approx((fixed, per_unit, per_square), abs=1e-6)
+    assert fitted_parts(lengths, [2 * n + 0.01 * n**2 for n in lengths]).overtaking_length == (
+        pytest.approx(200)
+    )
+    assert fitted_parts(lengths, [n**0.5 for n in lengths]).overtaking_length == math.inf
+    assert min(fitted_parts(lengths[:2], [1.0, 30.0]).per_unit, 0) == 0
     for fit in (fitted_power, fitted_parts):
         with pytest.raises(ValueError, match="two different lengths"):
             fit([3.0, 3.0], [1.0, 2.0])
@@ -338,7 +348,7 @@ def test_the_chapters_figure_is_given_and_kept_apart():
 
 def test_growth_says_the_power_and_what_copying_would_have():
     growth = details().growth
-    assert 1.0 < growth.power < 1.3
+    assert 1.0 < growth.power < growth.power_at_end < 1.4
     assert growth.power_copied == pytest.approx(2, abs=0.05)
     assert growth.overtaking_chars == pytest.approx(500)
     assert growth.per_square_s == pytest.approx(2e-10)
@@ -412,7 +422,7 @@ def test_the_reading():
         "with overlap the step lasts 5.8 ms",
         "set the pace at no batch",
         "misses the measured checks by 10 %",
-        "grows with the power 1.1",
+        "its time with the power 1.1",
         "8 characters or about 12 ms for </answer>",
         "2.0 % of chunks for </answer>, at most 3 steps on end (9 characters",
         "At 10 µs a call (given)",

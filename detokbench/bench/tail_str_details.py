@@ -224,19 +224,7 @@ def _stop_facts(
 
 def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
     """The scan over lengths; None for fewer than two of them, or requests that do not stream."""
-    points = [
-        GrowthPoint(
-            tokens=stops.tokens or 0,
-            chars=len(stops.strings[0]),
-            contain_s=measured.median(stops.name, "contain", 1),
-            decode_s=measured.median(stops.name, "decode", 1),
-            prefix_scan_s=scan.median,
-            both_s=both.median,
-        )
-        for stops in growth
-        if (scan := measured.find(stops.name, "prefix_scan", 1)) and scan.median
-        if (both := measured.find(stops.name, "both_checks", 1, 1)) and both.median
-    ]
+    points = sorted(_growth_points(growth, measured), key=lambda point: point.tokens)
     chars = [float(point.chars) for point in points]
     if len(set(chars)) < 2:
         return None
@@ -247,11 +235,29 @@ def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
     return Growth(
         points=points,
         power=fitted_power(chars, scans),
+        power_at_end=fitted_power(chars[-2:], scans[-2:]) if chars[-1] != chars[-2] else None,
         power_copied=fitted_power(chars, copied),
+        fixed_s=parts.fixed,
         per_char_s=parts.per_unit,
         per_square_s=parts.per_square,
         overtaking_chars=_finite(parts.overtaking_length),
     )
+
+
+def _growth_points(growth: Sequence[StopSet], measured: _Measured) -> list[GrowthPoint]:
+    return [
+        GrowthPoint(
+            tokens=stops.tokens or 0,
+            chars=len(stops.strings[0]),
+            contain_s=measured.median(stops.name, "contain", 1),
+            decode_s=measured.median(stops.name, "decode", 1),
+            prefix_scan_s=scan.median or 0.0,
+            both_s=both.median or 0.0,
+        )
+        for stops in growth
+        if (scan := measured.find(stops.name, "prefix_scan", 1)) and (scan.median or 0) > 0
+        if (both := measured.find(stops.name, "both_checks", 1, 1)) and (both.median or 0) > 0
+    ]
 
 
 def _assumed(call_s: float, asked: Asked) -> Assumed:

@@ -96,13 +96,16 @@ class Growth(msgspec.Struct, kw_only=True):
     """Cost over the length of a stop.
 
     ``power`` is that of the scan's time over characters, ``power_copied`` that of the characters
-    it copies. ``per_char_s`` and ``per_square_s`` are the scan as a line with a square part, which
-    is the larger one from ``overtaking_chars`` on (None: at no length).
+    it copies, ``power_at_end`` that of the time between the two longest. ``fixed_s``,
+    ``per_char_s`` and ``per_square_s`` are the scan's time in parts; the square one outweighs the
+    straight one from ``overtaking_chars`` on (None: no square part can be told).
     """
 
     points: list[GrowthPoint]
     power: float
+    power_at_end: float | None
     power_copied: float
+    fixed_s: float
     per_char_s: float
     per_square_s: float
     overtaking_chars: float | None

@@ -149,9 +149,9 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
             name, (tokens[-1], values[-1]), xytext=(7, 0), textcoords="offset points",
             va="center", fontsize=8, color=colour, annotation_clip=False,
         )  # fmt: skip
-    _draw_guides(axes, growth)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    _draw_guides(axes, growth)
     axes.set_xticks(tokens, [f"{number}" for number in tokens])
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:,g}")

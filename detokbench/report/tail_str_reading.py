@@ -113,23 +113,24 @@ def _growth(details: TailStrDetails) -> str | None:
     if growth is None:
         return None
     first, last = growth.points[0], growth.points[-1]
+    at_end = growth.power_at_end
     grown = (
-        f"From {first.tokens} to {last.tokens} tokens of stop the prefix scan goes from "
-        f"{microseconds(first.prefix_scan_s)} to {microseconds(last.prefix_scan_s)} µs: its time "
-        f"grows with the power {growth.power:.2f} of the characters, what it copies with the power "
-        f"{growth.power_copied:.2f}."
+        f"From {first.tokens} to {last.tokens} tokens of stop ({first.chars} to {last.chars} "
+        f"characters) the prefix scan goes from {microseconds(first.prefix_scan_s)} to "
+        f"{microseconds(last.prefix_scan_s)} µs. The characters it copies grow with the power "
+        f"{growth.power_copied:.2f} of the length, its time with the power {growth.power:.2f}"
     )
+    if at_end is not None and len(growth.points) > 2:
+        grown += f", {at_end:.2f} between the two longest"
+    turn = f"a turn of its loop takes {significant(growth.per_char_s * 1e9, 2)} ns"
     if growth.overtaking_chars is None:
-        return f"{grown} No square part can be told from these times."
-    if growth.overtaking_chars > last.chars:
-        return (
-            f"{grown} A turn of its loop costs {significant(growth.per_char_s * 1e9, 2)} ns, and "
-            f"the square part overtakes only beyond {significant(growth.overtaking_chars, 2)} "
-            f"characters (fitted; measured up to {last.chars})."
-        )
+        return f"{grown}: {turn}, and copying too little to be told."
     return (
-        f"{grown} Beyond {significant(growth.overtaking_chars, 2)} characters most of it is the "
-        "square part."
+        f"{grown}: {turn}, and copying outweighs that beyond about "
+        f"{significant(growth.overtaking_chars, 2)} characters only (fitted)."
+        if growth.overtaking_chars > last.chars
+        else f"{grown}: copying outweighs the turns of its loop beyond about "
+        f"{significant(growth.overtaking_chars, 2)} characters (fitted)."
     )
 
 
