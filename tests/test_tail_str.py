@@ -267,6 +267,7 @@ def prepared(*counts, growth=()):
         given=[ANSWER],
         growth=list(growth),
         windows={"</answer>": 4},
+        scanned_chars={stops.name: float(len(stops.strings[0])) for stops in growth},
         counts=list(counts),
         chars_per_id=4.0,
     )
@@ -418,13 +419,13 @@ def test_stops_that_look_like_markup_are_shown_as_they_are():
 def test_the_reading():
     read = " ".join(read_tail_str(record()))
     for expected in (
-        "</answer>: 8.0 µs a request and step, modelled from that 2.0 ms of scheduler time",
+        "'</answer>' takes 8.0 µs a request and step; modelled from that, 2.0 ms of scheduler time",
         "with overlap the step lasts 5.8 ms",
         "set the pace at no batch",
         "misses the measured checks by 10 %",
         "its time with the power 1.1",
-        "8 characters or about 12 ms for </answer>",
-        "2.0 % of chunks for </answer>, at most 3 steps on end (9 characters",
+        "8 characters or about 12 ms for '</answer>'",
+        "2.0 % of chunks for '</answer>', at most 3 steps on end (9 characters",
         "At 10 µs a call (given)",
     ):
         assert expected in read

@@ -17,6 +17,8 @@ from detokbench.stops.tail_window import Decode, Encode, TailWindow
 
 STREAMS = 32
 """Requests that are measured together, each with a text of its own."""
+STREAM_TOKENS = 256
+"""Ids of each output: so many that the windows of long stops are full most of the time."""
 
 
 def stop_check(stops: StopSet, encode: Encode, decode: Decode) -> StopCheck:

@@ -114,6 +114,8 @@ class PreparedStops(msgspec.Struct, kw_only=True):
     growth: list[StopSet]
     windows: dict[str, int | None]
     """Tokens of each set's window at one id a step; None for the whole output."""
+    scanned_chars: dict[str, float]
+    """Characters that a prefix scan goes through on average, for each stop of the growth."""
     counts: list[StreamCount]
     chars_per_id: float
 

@@ -104,7 +104,7 @@ def tail_str_details(
             if _is_main(setting, main) and setting.is_given
             for point in _batch_points(setting, asked)
         ],
-        growth=_growth(prepared.growth, measured),
+        growth=_growth(prepared, measured),
         assumed=None if asked.assumed_call_s is None else _assumed(asked.assumed_call_s, asked),
     )
 
@@ -222,10 +222,10 @@ def _stop_facts(
     )
 
 
-def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
+def _growth(prepared: PreparedStops, measured: _Measured) -> Growth | None:
     """The scan over lengths; None for fewer than two of them, or requests that do not stream."""
-    points = sorted(_growth_points(growth, measured), key=lambda point: point.tokens)
-    chars = [float(point.chars) for point in points]
+    points = sorted(_growth_points(prepared, measured), key=lambda point: point.tokens)
+    chars = [point.scanned_chars for point in points]
     if len(set(chars)) < 2:
         return None
     scans = [point.prefix_scan_s for point in points]
@@ -244,17 +244,18 @@ def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
     )
 
 
-def _growth_points(growth: Sequence[StopSet], measured: _Measured) -> list[GrowthPoint]:
+def _growth_points(prepared: PreparedStops, measured: _Measured) -> list[GrowthPoint]:
     return [
         GrowthPoint(
             tokens=stops.tokens or 0,
             chars=len(stops.strings[0]),
+            scanned_chars=prepared.scanned_chars[stops.name],
             contain_s=measured.median(stops.name, "contain", 1),
             decode_s=measured.median(stops.name, "decode", 1),
             prefix_scan_s=scan.median or 0.0,
             both_s=both.median or 0.0,
         )
-        for stops in growth
+        for stops in prepared.growth
         if (scan := measured.find(stops.name, "prefix_scan", 1)) and (scan.median or 0) > 0
         if (both := measured.find(stops.name, "both_checks", 1, 1)) and (both.median or 0) > 0
     ]

@@ -164,7 +164,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
 def _draw_guides(axes: Axes, growth: Growth) -> None:
     """What growth with the length and with its square would look like from the first scan on."""
     first, last = growth.points[0], growth.points[-1]
-    ratio = last.chars / first.chars
+    ratio = last.scanned_chars / first.scanned_chars
     start = first.prefix_scan_s / US
     top = 2 * max(point.both_s for point in growth.points) / US
     axes.set_ylim(top=top)

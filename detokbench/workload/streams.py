@@ -47,15 +47,20 @@ def output_tokens(batch: int) -> int:
     return _OUTPUT_TOKENS_AT_LEAST
 
 
-def build_workload(vocabulary: Vocabulary, scenario: Scenario, folder: Path, seed: int) -> Workload:
-    """Encode the scenario's texts and deal them out: each row gets its paragraphs shuffled."""
+def build_workload(
+    vocabulary: Vocabulary, scenario: Scenario, folder: Path, seed: int, output_len: int = 0
+) -> Workload:
+    """Encode the scenario's texts and deal them out: each row gets its paragraphs shuffled.
+
+    Outputs have ``output_len`` ids at least.
+    """
     encoded = [_encode(vocabulary, load_text(name, folder)) for name in scenario.texts]
     rows = max(scenario.batches)
     pairs = [
         _prompt_and_output(
             encoded[row % len(encoded)],
             scenario.prompt_len,
-            max(output_tokens(b) for b in scenario.batches if b > row),
+            max(output_len, *(output_tokens(b) for b in scenario.batches if b > row)),
             random.Random(f"{seed}:{row}"),
         )
         for row in range(rows)
