@@ -178,7 +178,7 @@ def _draw_guides(axes: Axes, growth: Growth) -> None:
             linestyle="--", zorder=1,
         )  # fmt: skip
         axes.annotate(
-            name, at, xytext=(-4, 3), textcoords="offset points", ha="right", va="bottom",
+            name, at, xytext=(6, -3), textcoords="offset points", ha="left", va="top",
             fontsize=8, color="#666666",
         )  # fmt: skip
 

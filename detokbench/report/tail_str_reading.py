@@ -89,8 +89,8 @@ def _interval(given: list[Setting], details: TailStrDetails) -> str | None:
     first, last = same[0], same[-1]
     return (
         f"A stream interval of {last.stream_interval} brings '{first.stop}' to {_us(last)} µs a "
-        f"request and step, {times(last.measured_s / first.measured_s)} that of {first.stream_interval}: "
-        "it spares prefix checks, and the finish check stays."
+        f"request and step, {times(last.measured_s / first.measured_s)} that of "
+        f"{first.stream_interval}: it spares prefix checks, and the finish check stays."
     )
 
 
