@@ -179,7 +179,7 @@ def _draw_guides(axes: Axes, growth: Growth) -> None:
         )  # fmt: skip
         axes.annotate(
             name, at, xytext=(6, -3), textcoords="offset points", ha="left", va="top",
-            fontsize=8, color="#666666",
+            fontsize=8, color="#666666", bbox=_PAPER,
         )  # fmt: skip
 
 
