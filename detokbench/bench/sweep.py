@@ -92,6 +92,7 @@ def run_sweep(
             plan.seed,
             run_gate=True,
             output_len=STEPS_AT_LEAST * most_ids,
+            walk_stops=True,
         )
         cells = sweep_cells(_timed_classes(plan.paths, prepared), scenario, options, manager.cpus)
         run = collect(
