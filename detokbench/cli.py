@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated
@@ -83,6 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _report(error, str(error), error.exit_code, debug)
     except BrokenPipeError:
         return _broken_pipe()
+    except SystemExit as ended:  # by SIGTERM
+        return ended.code if isinstance(ended.code, int) else ExitCode.BROKEN_SETUP
     except Exception as error:
         return _report_other(error, debug)
     if result == ExitCode.INTERRUPTED:  # the parser turns Ctrl-C into this code
@@ -116,5 +119,6 @@ def _broken_pipe() -> int:
 
 
 def entry_point() -> None:
-    """The console script."""
+    """The console script. SIGTERM unwinds like an error, so that no worker is left behind."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     sys.exit(main())

@@ -13,7 +13,16 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["measure-c", "--help"], ["time-step", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["measure-c", "--help"],
+        ["time-step", "--help"],
+        ["sweep", "--help"],
+        ["tail-str", "--help"],
+        ["vocab", "--help"],
+    ],
 )
 def test_help_and_version_load_nothing_heavy(arguments):
     code = (

@@ -12,6 +12,7 @@ from streaming import (
     stream,
     vocabulary,
 )
+from tokenizers import Tokenizer, models
 
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.paths import Flags, load_path_class, path_names
@@ -19,6 +20,7 @@ from detokbench.paths.printable import is_cjk, printable_prefix
 from detokbench.paths.slow import join_around_added_tokens
 from detokbench.vocab import Vocabulary
 from detokbench.vocab.id_bytes import is_whole_text
+from detokbench.workload.texts import load_text, script_names
 
 NEEDS_RUST = {
     "fast": "DecodeStream needs a Rust tokenizer",
@@ -81,9 +83,10 @@ def test_naive_breaks_emoji(name):
 )
 def test_several_ids_a_step_give_the_same_text(path, name, ids_per_step):
     """vLLM takes them one at a time whatever their number, and the table joins bytes."""
-    scripts = list(script_ids(name).values())
-    texts = stream(build(path, vocabulary(name)), scripts, ids_per_step)
-    assert texts == [vocabulary(name).decode(ids) for ids in scripts]
+    loaded = vocabulary(name)
+    beginnings = [load_text(script)[:300] for script in script_names()]
+    sequences = [loaded.encode(text) for text in beginnings]
+    assert stream(build(path, loaded), sequences, ids_per_step) == beginnings
 
 
 @pytest.mark.parametrize("path", SGLANG)
@@ -453,6 +456,22 @@ def test_slow_joins_around_added_tokens_of_a_python_tokenizer(flags, text):
     tokens = StubTokenizer().convert_ids_to_tokens([2, 0, 0, 3, 4, 1])
     skip, spaces = flags.skip_special_tokens, flags.spaces_between_special_tokens
     assert join_around_added_tokens(StubTokenizer(), tokens, skip, spaces) == text
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (Flags(False, False), "ok <think></think> ok <think>"),
+        (Flags(False, True), "ok <think> </think> ok <think>"),
+        (Flags(True, False), "ok ok"),
+    ],
+)
+def test_fast_takes_out_spaces_between_added_tokens_if_both_flags_ask_for_it(flags, text):
+    """A Rust tokenizer without a decoder puts a space between any two tokens."""
+    rust = Tokenizer(models.WordLevel({"ok": 0, "?": 1}, unk_token="?"))
+    rust.add_special_tokens(["<think>", "</think>"])
+    stub = Vocabulary("stub", StubTokenizer(), rust, "test")
+    assert stream(build("fast", stub), [[0, 2, 3, 0, 2]], flags=[flags]) == [text]
 
 
 def test_slow_reads_an_id_without_token_as_nothing():

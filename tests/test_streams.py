@@ -68,6 +68,13 @@ def test_outputs_begin_where_a_sentence_begins(name):
         assert any(text.startswith(start) for start in starts)
 
 
+def test_prompts_end_where_a_sentence_ends(workload, llama3):
+    texts = scenario().texts
+    for row, prompt in enumerate(workload.prompts):
+        parts = sentences(load_text(texts[row % len(texts)]))
+        assert any(prompt[-len(ids) :] == ids[-128:] for ids in map(llama3.encode, parts)), row
+
+
 @pytest.mark.parametrize("name", text_names())
 def test_sentences_are_the_whole_text_in_short_parts(name):
     text = load_text(name)

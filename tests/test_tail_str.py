@@ -100,8 +100,8 @@ def test_a_running_batch_sends_what_the_model_counts(llama3):
             request = batch.requests[0]
             checks = 0
             for step in range(len(held)):
-                batch.advance()
-                for due in batch.due():
+                (taken,) = batch.advance(1)
+                for due in batch.due(taken):
                     checks += 1
                     due.sent = due.sent if held[step] else len(due.output)
             assert request.step == len(held)
@@ -116,9 +116,9 @@ def test_requests_of_a_batch_are_at_places_of_their_own(llama3):
     assert len({request.step for request in batch.requests}) > 8
     due = []
     for _ in range(64):
-        batch.advance()
-        due.append(len(batch.due()))
-        for request in batch.due():
+        (taken,) = batch.advance(16)
+        due.append(len(batch.due(taken)))
+        for request in batch.due(taken):
             request.sent = len(request.output)
     assert max(due) <= 8
     assert sum(due) / 64 == pytest.approx(16 / 4, rel=0.15)
@@ -144,8 +144,10 @@ def test_every_cell_has_a_subject_that_runs(llama3, metric, ids, interval):
         path="tail-str", metric=metric, batch=4, ids_per_step=ids, stream_interval=interval,
         stops=ANSWER,
     )  # fmt: skip
-    subject = CheckSubjects(llama3, outputs).make(cell)
-    units = 1 if metric in {"contain", "prefix_scan"} else 4
+    check = stop_check(ANSWER, llama3.encode, llama3.tokenizer.decode)
+    streams = {ANSWER: check_streams(outputs, ANSWER, check)}
+    subject = CheckSubjects(llama3, streams).make(cell)
+    units = 4 if interval == 4 and ids == 1 else 2 if interval == 4 else 1
     for _ in range(3):
         timing = subject.run(5)
         assert timing.units == 5 * units
@@ -155,8 +157,10 @@ def test_every_cell_has_a_subject_that_runs(llama3, metric, ids, interval):
 def test_stops_that_end_every_stream_are_refused(llama3):
     stops = StopSet(name="/./", regexes=(".",))
     cell = Cell(path="tail-str", metric="decode", batch=1, ids_per_step=1, stops=stops)
+    check = stop_check(stops, llama3.encode, llama3.tokenizer.decode)
+    streams = {stops: check_streams([[1, 2, 3]], stops, check)}
     with pytest.raises(DetokbenchError, match="ends every stream") as caught:
-        CheckSubjects(llama3, [[1, 2, 3]]).make(cell)
+        CheckSubjects(llama3, streams).make(cell)
     assert caught.value.exit_code == ExitCode.USAGE
 
 
@@ -193,11 +197,21 @@ def test_powers_and_parts_are_found_again():
     lengths = [5.0, 20.0, 80.0, 300.0]
     assert fitted_power(lengths, [3 * n**2 for n in lengths]) == pytest.approx(2)
     assert fitted_power(lengths, [3 * n for n in lengths]) == pytest.approx(1)
-    parts = fitted_parts(lengths, [2 * n + 0.01 * n**2 for n in lengths])
-    assert (parts.per_unit, parts.per_square) == (pytest.approx(2), pytest.approx(0.01))
-    assert parts.overtaking_length == pytest.approx(200)
-    assert fitted_parts(lengths, [2 * n - 0.001 * n**2 for n in lengths]).per_square == 0
-    assert fitted_parts(lengths, [0.01 * n**2.2 for n in lengths]).per_unit == 0
+    for fixed, per_unit, per_square in [
+        (5, 2, 0.01),
+        (0, 2, 0.01),
+        (5, 2, 0),
+        (0, 0, 3),
+        (0, 2, 0),
+    ]:
+        parts = fitted_parts(lengths, [fixed + per_unit * n + per_square * n**2 for n in lengths])
+        found = (parts.fixed, parts.per_unit, parts.per_square)
+        assert found == pytest.approx((fixed, per_unit, per_square), abs=1e-6)
+    assert fitted_parts(lengths, [2 * n + 0.01 * n**2 for n in lengths]).overtaking_length == (
+        pytest.approx(200)
+    )
+    assert fitted_parts(lengths, [n**0.5 for n in lengths]).overtaking_length == math.inf
+    assert min(fitted_parts(lengths[:2], [1.0, 30.0]).per_unit, 0) == 0
     for fit in (fitted_power, fitted_parts):
         with pytest.raises(ValueError, match="two different lengths"):
             fit([3.0, 3.0], [1.0, 2.0])
@@ -253,6 +267,7 @@ def prepared(*counts, growth=()):
         given=[ANSWER],
         growth=list(growth),
         windows={"</answer>": 4},
+        scanned_chars={stops.name: float(len(stops.strings[0])) for stops in growth},
         counts=list(counts),
         chars_per_id=4.0,
     )
@@ -334,7 +349,7 @@ def test_the_chapters_figure_is_given_and_kept_apart():
 
 def test_growth_says_the_power_and_what_copying_would_have():
     growth = details().growth
-    assert 1.0 < growth.power < 1.3
+    assert 1.0 < growth.power < growth.power_at_end < 1.4
     assert growth.power_copied == pytest.approx(2, abs=0.05)
     assert growth.overtaking_chars == pytest.approx(500)
     assert growth.per_square_s == pytest.approx(2e-10)
@@ -404,13 +419,13 @@ def test_stops_that_look_like_markup_are_shown_as_they_are():
 def test_the_reading():
     read = " ".join(read_tail_str(record()))
     for expected in (
-        "</answer>: 8.0 µs a request and step, modelled from that 2.0 ms of scheduler time",
+        "'</answer>' takes 8.0 µs a request and step; modelled from that, 2.0 ms of scheduler time",
         "with overlap the step lasts 5.8 ms",
         "set the pace at no batch",
         "misses the measured checks by 10 %",
-        "grows with the power 1.1",
-        "8 characters or about 12 ms for </answer>",
-        "2.0 % of chunks for </answer>, at most 3 steps on end (9 characters",
+        "its time with the power 1.1",
+        "8 characters or about 12 ms for '</answer>'",
+        "2.0 % of chunks for '</answer>', at most 3 steps on end (9 characters",
         "At 10 µs a call (given)",
     ):
         assert expected in read

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
 
 from detokbench.bench.stop_sets import StopSet
 from detokbench.errors import usage_error
@@ -14,6 +17,8 @@ from detokbench.stops.tail_window import Decode, Encode, TailWindow
 
 STREAMS = 32
 """Requests that are measured together, each with a text of its own."""
+STREAM_TOKENS = 256
+"""Ids of each output: so many that the windows of long stops are full most of the time."""
 
 
 def stop_check(stops: StopSet, encode: Encode, decode: Decode) -> StopCheck:
@@ -80,3 +85,21 @@ def long_enough(
             f"{ids_per_step} ids; choose one that its texts do not begin with"
         )
     return found
+
+
+StreamsByStops = dict[StopSet, list[CheckedStream]]
+
+
+def write_streams(streams: StreamsByStops, workload_file: str) -> None:
+    """Keep walked streams beside the workload: walking them takes workers half a second each."""
+    _file_beside(workload_file).write_bytes(msgspec.msgpack.encode(list(streams.items())))
+
+
+def read_streams(workload_file: str) -> StreamsByStops:
+    """What ``write_streams`` kept."""
+    content = _file_beside(workload_file).read_bytes()
+    return dict(msgspec.msgpack.decode(content, type=list[tuple[StopSet, list[CheckedStream]]]))
+
+
+def _file_beside(workload_file: str) -> Path:
+    return Path(workload_file).with_suffix(".streams")

@@ -7,14 +7,14 @@ and deciding what is due is left out of the times; the engine does that without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from detokbench.bench.check_streams import (
     CheckedStream,
-    check_streams,
+    StreamsByStops,
     finds_any,
     long_enough,
     stop_check,
@@ -26,14 +26,14 @@ from detokbench.bench.loops import (
     time_tail_scans,
 )
 from detokbench.bench.plan import Cell
-from detokbench.bench.stop_sets import StopSet
 from detokbench.bench.subjects import Subject, Timing
+from detokbench.model.stream_interval import steps_between_chunks
 from detokbench.model.tail_str import chunk_is_due
 from detokbench.stops.finish_check import StopCheck
 from detokbench.stops.prefix_check import may_become_stop
 from detokbench.vocab.vocabulary import Vocabulary
 
-_MOST_STEPS = 1024
+_MOST_REQUESTS = 1024
 # Odd and no divisor of usual intervals, so that neighbouring requests are in different phases.
 _STRIDE = 37
 
@@ -67,6 +67,7 @@ class RunningBatch:
         self, streams: Sequence[CheckedStream], ids_per_step: int, interval: int = 1
     ) -> None:
         self._interval = interval
+        self._next = 0
         self.requests = [_Request(stream.steps(ids_per_step), []) for stream in streams]
         for number, (request, stream) in enumerate(zip(self.requests, streams, strict=True)):
             held = stream.held_at_steps(ids_per_step)
@@ -75,55 +76,67 @@ class RunningBatch:
                 if request.is_due(interval) and not held[step]:
                     request.sent = len(request.output)
 
-    def advance(self) -> list[list[int]]:
-        """One step on; the outputs of all requests."""
-        for request in self.requests:
-            request.advance()
-        return [request.output for request in self.requests]
+    def advance(self, count: int) -> Iterator[list[_Request]]:
+        """The next ``count`` requests, each one step on, in slices of no more than there are."""
+        while count > 0:
+            end = min(self._next + count, len(self.requests))
+            taken = self.requests[self._next : end]
+            for request in taken:
+                request.advance()
+            yield taken
+            count -= len(taken)
+            self._next = end % len(self.requests)
 
-    def due(self) -> list[_Request]:
-        """The requests that have a chunk to send."""
-        return [request for request in self.requests if request.is_due(self._interval)]
+    def due(self, requests: Sequence[_Request]) -> list[_Request]:
+        """Those of the requests that have a chunk to send."""
+        return [request for request in requests if request.is_due(self._interval)]
 
 
 class Steps:
-    """Steps of a running batch; a unit is a request and step.
+    """One kind of work at every request's step; a unit is a request and step.
 
-    ``time_outputs`` runs one step's work over the outputs and returns nanoseconds.
+    ``time_outputs`` does the work on some requests' outputs and returns nanoseconds.
     """
 
-    limit = _MOST_STEPS
+    limit = _MOST_REQUESTS
 
     def __init__(self, batch: RunningBatch, time_outputs: Callable[[list[list[int]]], int]) -> None:
         self._batch = batch
         self._time_outputs = time_outputs
 
     def run(self, n: int) -> Timing:
-        ns = sum(self._time_outputs(self._batch.advance()) for _ in range(n))
-        return Timing(ns, n * len(self._batch.requests))
+        ns = sum(
+            self._time_outputs([request.output for request in requests])
+            for requests in self._batch.advance(n)
+        )
+        return Timing(ns, n)
 
 
 class BothChecks:
-    """The finish check of every request, then the prefix check of those that have a chunk due.
+    """The finish check of requests, then the prefix check of those of them that have a chunk due.
 
-    A suppressed chunk stays due. A unit is a request and step.
+    A suppressed chunk stays due. A unit is a request and step; ``n`` counts as many requests as
+    have one chunk among them, for a sample with less would have none or one by chance.
     """
 
-    limit = _MOST_STEPS
-
-    def __init__(self, batch: RunningBatch, check: StopCheck, ids_per_step: int) -> None:
+    def __init__(
+        self, batch: RunningBatch, check: StopCheck, ids_per_step: int, requests_per_chunk: int
+    ) -> None:
         self._batch = batch
         self._check = check
         self._accepted = ids_per_step
+        self._requests_per_chunk = requests_per_chunk
+        self.limit = max(4, _MOST_REQUESTS // requests_per_chunk)
 
     def run(self, n: int) -> Timing:
-        ns = sum(self._step() for _ in range(n))
-        return Timing(ns, n * len(self._batch.requests))
+        count = n * self._requests_per_chunk
+        return Timing(sum(map(self._check_all, self._batch.advance(count))), count)
 
-    def _step(self) -> int:
+    def _check_all(self, requests: list[_Request]) -> int:
         check = self._check
-        finish_ns = time_finish_checks(check.find, self._batch.advance(), self._accepted)
-        due = self._batch.due()
+        outputs = [request.output for request in requests]
+        finish_ns = time_finish_checks(check.find, outputs, self._accepted)
+        due = self._batch.due(requests)
         outputs = [request.output for request in due]
         prefix_ns, held = time_prefix_checks(outputs, check.strings, check.window, check.decode)
         for request, was_held in zip(due, held, strict=True):
@@ -153,17 +166,16 @@ class Scans:
 class CheckSubjects:
     """Makes the subject of each cell of ``tail-str``."""
 
-    def __init__(self, vocabulary: Vocabulary, outputs: Sequence[list[int]]) -> None:
+    def __init__(self, vocabulary: Vocabulary, streams: StreamsByStops) -> None:
         self._vocabulary = vocabulary
-        self._outputs = outputs
-        self._made: dict[StopSet, tuple[StopCheck, list[CheckedStream]]] = {}
+        self._streams = streams
 
     def make(self, cell: Cell) -> Subject:
         """Raises a usage error where the stops end every stream at once."""
         assert cell.stops is not None
         stops, accepted = cell.stops, cell.ids_per_step or 1
-        check, all_streams = self._streams(stops)
-        streams = long_enough(all_streams, stops, accepted)
+        check = stop_check(stops, self._vocabulary.encode, self._vocabulary.tokenizer.decode)
+        streams = long_enough(self._streams[stops], stops, accepted)
         if cell.metric == "contain":
             tails = _widened_tails(streams, check, accepted)
             return Scans(finds_any, tails, stops.strings, stops.regexes)
@@ -172,14 +184,9 @@ class CheckSubjects:
             return Scans(may_become_stop, tails, stops.strings)
         batch = RunningBatch(streams, accepted, cell.stream_interval or 1)
         if cell.metric == "both_checks" and cell.stream_interval is not None:
-            return BothChecks(batch, check, accepted)
+            per_chunk = steps_between_chunks(cell.stream_interval, accepted)
+            return BothChecks(batch, check, accepted, per_chunk)
         return Steps(batch, _work(cell, check, accepted))
-
-    def _streams(self, stops: StopSet) -> tuple[StopCheck, list[CheckedStream]]:
-        if stops not in self._made:
-            check = stop_check(stops, self._vocabulary.encode, self._vocabulary.tokenizer.decode)
-            self._made[stops] = check, check_streams(self._outputs, stops, check)
-        return self._made[stops]
 
 
 def _work(cell: Cell, check: StopCheck, accepted: int) -> Callable[[list[list[int]]], int]:

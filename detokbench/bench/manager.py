@@ -159,7 +159,8 @@ class Manager:
         text_folder: Path,
         seed: int,
         run_gate: bool,
-        most_ids_per_step: int = 1,
+        output_len: int = 0,
+        walk_stops: bool = False,
     ) -> Prepared:
         """Run the gate and make the workload, in a process that measures nothing.
 
@@ -171,7 +172,8 @@ class Manager:
             workload_file=self.workload_file,
             seed=seed,
             run_gate=run_gate,
-            most_ids_per_step=most_ids_per_step,
+            output_len=output_len,
+            walk_stops=walk_stops,
         )
         return msgspec.convert(self.ask_first(request), Prepared)
 

@@ -69,7 +69,9 @@ class PrepareRequest(msgspec.Struct, kw_only=True, tag="prepare"):
     workload_file: str
     seed: int
     run_gate: bool
-    most_ids_per_step: int = 1
+    output_len: int = 0
+    walk_stops: bool = False
+    """Keep for the workers how the stream of each row goes on with the scenario's stop strings."""
 
 
 class PrepareStopsRequest(msgspec.Struct, kw_only=True, tag="prepare-stops"):
@@ -117,6 +119,8 @@ class PreparedStops(msgspec.Struct, kw_only=True):
     growth: list[StopSet]
     windows: dict[str, int | None]
     """Tokens of each set's window at one id a step; None for the whole output."""
+    scanned_chars: dict[str, float]
+    """Characters that a prefix scan goes through on average, for each stop of the growth."""
     counts: list[StreamCount]
     chars_per_id: float
 

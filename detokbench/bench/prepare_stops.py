@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 import msgspec
 
-from detokbench.bench.check_streams import CheckedStream, check_streams, long_enough, stop_check
+from detokbench.bench.check_streams import (
+    STREAM_TOKENS,
+    CheckedStream,
+    StreamsByStops,
+    check_streams,
+    long_enough,
+    stop_check,
+    write_streams,
+)
 from detokbench.bench.plan import PreparedStops, PrepareStopsRequest, StreamCount
 from detokbench.bench.stop_sets import StopSet, given_sets, synthetic_sets
 from detokbench.model.hold_back import Suppression, suppression_of_stream
@@ -22,7 +31,8 @@ def prepare_stops(request: PrepareStopsRequest, vocabulary: Vocabulary) -> Prepa
 
     Raises a usage error for stops that end every stream at once.
     """
-    workload = build_workload(vocabulary, request.scenario, Path(request.text_folder), request.seed)
+    folder = Path(request.text_folder)
+    workload = build_workload(vocabulary, request.scenario, folder, request.seed, STREAM_TOKENS)
     Path(request.workload_file).write_bytes(msgspec.msgpack.encode(workload))
     encode, decode = vocabulary.encode, vocabulary.tokenizer.decode
     given = given_sets(request.strings, request.regexes, request.given_tokens, encode)
@@ -30,19 +40,22 @@ def prepare_stops(request: PrepareStopsRequest, vocabulary: Vocabulary) -> Prepa
     chars = [
         [len(decode(output[:end])) for end in range(len(output) + 1)] for output in workload.outputs
     ]
+    streams: StreamsByStops = {}
     counts: list[StreamCount] = []
     windows: dict[str, int | None] = {}
     for stops in dict.fromkeys([*given, *growth]):
         check = stop_check(stops, encode, decode)
         windows[stops.name] = _window_tokens(check.window, chars)
-        streams = check_streams(workload.outputs, stops, check)
-        counts += _counts(request, stops, streams, chars, stops in given)
+        streams[stops] = check_streams(workload.outputs, stops, check)
+        counts += _counts(request, stops, streams[stops], chars, stops in given)
+    write_streams(streams, request.workload_file)
     return PreparedStops(
         vocabulary=vocabulary.facts,
         given=given,
         growth=growth,
         windows=windows,
         counts=counts,
+        scanned_chars={stops.name: _scanned_chars(stops, streams[stops]) for stops in growth},
         chars_per_id=sum(row[-1] for row in chars) / sum(map(len, workload.outputs)),
     )
 
@@ -50,6 +63,12 @@ def prepare_stops(request: PrepareStopsRequest, vocabulary: Vocabulary) -> Prepa
 def _window_tokens(window: TailWindow, chars: Sequence[Sequence[int]]) -> int | None:
     longest_output = max(map(len, chars)) - 1
     return window.base_tokens if window.base_tokens <= longest_output else None
+
+
+def _scanned_chars(stops: StopSet, streams: Sequence[CheckedStream]) -> float:
+    """Characters of an average prefix scan: a tail may be shorter than the stop."""
+    longest = len(stops.strings[0])
+    return mean(min(len(tail), longest) for stream in streams for tail in stream.tails)
 
 
 def _counts(

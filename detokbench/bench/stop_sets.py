@@ -61,6 +61,11 @@ def given_sets(
     return [*alone, _set_of(f"all {len(alone)} stops", all_strings, tuple(regexes), encode)]
 
 
+def one_set(strings: Sequence[str]) -> StopSet:
+    """All of some stop strings as those of one request."""
+    return StopSet(name=", ".join(map(printable, strings)), strings=tuple(strings))
+
+
 def synthetic_sets(tokens: Sequence[int], encode: Encode) -> list[StopSet]:
     """One stop string of each length in tokens."""
     return [

@@ -22,7 +22,7 @@ from detokbench.bench.plan import (
 from detokbench.bench.rows import Key, samples_by_key
 from detokbench.bench.run import Outcome, collect, without_folders
 from detokbench.bench.statistics import summarize
-from detokbench.bench.stop_sets import StopSet, printable
+from detokbench.bench.stop_sets import one_set
 from detokbench.model.stream_interval import ids_per_chunk
 from detokbench.paths.protocol import PathClass
 from detokbench.paths.registry import load_path_class
@@ -30,6 +30,7 @@ from detokbench.records.provenance import file_name
 from detokbench.records.schema import GateResult, ProcessRun, Record, Row
 from detokbench.records.sweep import SGLANG_PATHS, SweepOptions
 from detokbench.workload.scenario import Scenario
+from detokbench.workload.streams import STEPS_AT_LEAST
 
 Progress = Callable[[str, float], None]
 """Takes what is being done and the share of the run that is done, 0 to 1."""
@@ -86,7 +87,12 @@ def run_sweep(
     with Manager(load, plan.effort.processes - len(finished)) as manager:
         progress(f"loading {file_name(scenario.vocabulary)}, checking every path", 0.0)
         prepared = manager.prepare(
-            scenario, plan.text_folder, plan.seed, run_gate=True, most_ids_per_step=most_ids
+            scenario,
+            plan.text_folder,
+            plan.seed,
+            run_gate=True,
+            output_len=STEPS_AT_LEAST * most_ids,
+            walk_stops=True,
         )
         cells = sweep_cells(_timed_classes(plan.paths, prepared), scenario, options, manager.cpus)
         run = collect(
@@ -159,7 +165,6 @@ def sweep_cells(
 def _stop_cells(stops: Sequence[str], options: SweepOptions) -> list[Cell]:
     if not stops:
         return []
-    stop_set = StopSet(name=", ".join(map(printable, stops)), strings=tuple(stops))
     return [
         Cell(
             path="tail-str",
@@ -167,7 +172,7 @@ def _stop_cells(stops: Sequence[str], options: SweepOptions) -> list[Cell]:
             batch=_CHECKED_BATCH,
             ids_per_step=options.ids_per_step,
             stream_interval=interval,
-            stops=stop_set,
+            stops=one_set(stops),
         )
         for interval in options.intervals
     ]

@@ -104,7 +104,7 @@ def tail_str_details(
             if _is_main(setting, main) and setting.is_given
             for point in _batch_points(setting, asked)
         ],
-        growth=_growth(prepared.growth, measured),
+        growth=_growth(prepared, measured),
         assumed=None if asked.assumed_call_s is None else _assumed(asked.assumed_call_s, asked),
     )
 
@@ -122,7 +122,7 @@ def _setting(
 ) -> Setting | None:
     ids = count.ids_per_step
     row = measured.find(count.stop, "both_checks", ids, count.stream_interval)
-    if row is None or row.median is None:
+    if row is None or row.median is None or row.median <= 0:
         return None
     decodes = Decodes(count.finish, count.regex_retries, count.prefix)
 
@@ -138,7 +138,7 @@ def _setting(
     errors = [
         parts(lambda *key, n=number: measured.samples(*key)[n] or 0.0).total_s / value - 1
         for number, value in enumerate(row.samples)
-        if value is not None
+        if value is not None and value > 0  # a fitted slope can fall below on a machine that stalls
     ]
     medians = parts(measured.median)
     found = crossover(
@@ -222,22 +222,10 @@ def _stop_facts(
     )
 
 
-def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
+def _growth(prepared: PreparedStops, measured: _Measured) -> Growth | None:
     """The scan over lengths; None for fewer than two of them, or requests that do not stream."""
-    points = [
-        GrowthPoint(
-            tokens=stops.tokens or 0,
-            chars=len(stops.strings[0]),
-            contain_s=measured.median(stops.name, "contain", 1),
-            decode_s=measured.median(stops.name, "decode", 1),
-            prefix_scan_s=scan.median,
-            both_s=both.median,
-        )
-        for stops in growth
-        if (scan := measured.find(stops.name, "prefix_scan", 1)) and scan.median
-        if (both := measured.find(stops.name, "both_checks", 1, 1)) and both.median
-    ]
-    chars = [float(point.chars) for point in points]
+    points = sorted(_growth_points(prepared, measured), key=lambda point: point.tokens)
+    chars = [point.scanned_chars for point in points]
     if len(set(chars)) < 2:
         return None
     scans = [point.prefix_scan_s for point in points]
@@ -247,11 +235,30 @@ def _growth(growth: Sequence[StopSet], measured: _Measured) -> Growth | None:
     return Growth(
         points=points,
         power=fitted_power(chars, scans),
+        power_at_end=fitted_power(chars[-2:], scans[-2:]) if chars[-1] != chars[-2] else None,
         power_copied=fitted_power(chars, copied),
+        fixed_s=parts.fixed,
         per_char_s=parts.per_unit,
         per_square_s=parts.per_square,
         overtaking_chars=_finite(parts.overtaking_length),
     )
+
+
+def _growth_points(prepared: PreparedStops, measured: _Measured) -> list[GrowthPoint]:
+    return [
+        GrowthPoint(
+            tokens=stops.tokens or 0,
+            chars=len(stops.strings[0]),
+            scanned_chars=prepared.scanned_chars[stops.name],
+            contain_s=measured.median(stops.name, "contain", 1),
+            decode_s=measured.median(stops.name, "decode", 1),
+            prefix_scan_s=scan.median or 0.0,
+            both_s=both.median or 0.0,
+        )
+        for stops in prepared.growth
+        if (scan := measured.find(stops.name, "prefix_scan", 1)) and (scan.median or 0) > 0
+        if (both := measured.find(stops.name, "both_checks", 1, 1)) and (both.median or 0) > 0
+    ]
 
 
 def _assumed(call_s: float, asked: Asked) -> Assumed:

@@ -11,12 +11,19 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO
 
 import msgspec
 
+from detokbench.bench.check_streams import (
+    check_streams,
+    read_streams,
+    stop_check,
+    write_streams,
+)
 from detokbench.bench.check_subjects import CheckSubjects
 from detokbench.bench.chunks import ChunkPart
 from detokbench.bench.logprobs import LogprobText
@@ -41,6 +48,7 @@ from detokbench.bench.sampling import (
     visit,
     warm_up_and_calibrate,
 )
+from detokbench.bench.stop_sets import one_set
 from detokbench.bench.subjects import (
     Admission,
     CallCount,
@@ -61,13 +69,14 @@ _ADMISSION_VISITS = 2
 _BARE = {"call", "contain", "prefix_scan", "chunk", "logprobs"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
 _LOGPROB_IDS = 2048
+_STOPPED_ROWS = 32
 _LONG_PROMPT = 8192
 _LONG_PROMPT_ROWS = 2
 
 
 def main() -> None:
     """Read requests from standard input until it closes."""
-    answers = sys.stdout.buffer
+    answers = _answers_apart()
     try:
         _serve(sys.stdin.buffer, answers)
     except DetokbenchError as error:
@@ -75,6 +84,13 @@ def main() -> None:
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         _send(answers, "error", {"message": message, "traceback": traceback.format_exc()})
+
+
+def _answers_apart() -> BinaryIO:
+    """Standard output for answers alone: what a path or a library prints goes to standard error."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
 
 
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -115,9 +131,11 @@ def _prepare(
         request.scenario,
         Path(request.text_folder),
         request.seed,
-        request.most_ids_per_step,
+        request.output_len,
     )
     Path(request.workload_file).write_bytes(msgspec.msgpack.encode(workload))
+    if request.walk_stops and request.scenario.stop:
+        _walk_stops(request, vocabulary, workload)
     return Prepared(
         gate=gate,
         not_applicable=[
@@ -125,6 +143,13 @@ def _prepare(
         ],
         vocabulary=vocabulary.facts,
     )
+
+
+def _walk_stops(request: PrepareRequest, vocabulary: Vocabulary, workload: Workload) -> None:
+    stops = one_set(request.scenario.stop)
+    check = stop_check(stops, vocabulary.encode, vocabulary.tokenizer.decode)
+    streams = check_streams(workload.outputs[:_STOPPED_ROWS], stops, check)
+    write_streams({stops: streams}, request.workload_file)
 
 
 def _measure(
@@ -211,7 +236,7 @@ class _SubjectMaker:
         self._workload = workload
         self._ids_per_step = request.scenario.ids_per_step
         self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
-        self._checks = CheckSubjects(vocabulary, workload.outputs)
+        self._workload_file = request.workload_file
         self._counts: dict[tuple[str, int], CallCount] = {}
         self._steps_of: dict[tuple[int, int], list[list[list[int]]]] = {}
         self.facts: dict[Cell, CellFacts] = {}
@@ -246,6 +271,10 @@ class _SubjectMaker:
         first_ids = self._workload.admit_first_ids[:rows]
         first_token = cell.metric == "first_token"
         return Admission(path, prompts, first_ids, self._flags, first_token)
+
+    @cached_property
+    def _checks(self) -> CheckSubjects:
+        return CheckSubjects(self._vocabulary, read_streams(self._workload_file))
 
     def _steps(self, batch: int, ids_per_step: int | None = None) -> list[list[list[int]]]:
         key = (batch, ids_per_step or self._ids_per_step)

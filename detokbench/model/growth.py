@@ -1,8 +1,8 @@
-"""How a cost grows with a length: the power of it, and a line with a square part.
+"""How a cost grows with a length: the power of it, and its fixed, straight and square parts.
 
 A loop that copies ever longer slices makes a number of turns that grows with the length and copies
 characters that grow with its square. Which of the two is seen depends on the length: a power
-between 1 and 2 is what measured points give, and the two parts say why.
+between 0 and 2 is what measured points give, and the parts say why.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+
+_POWERS = (0, 1, 2)
 
 
 def fitted_power(lengths: Sequence[float], costs: Sequence[float]) -> float:
@@ -26,36 +29,55 @@ def fitted_power(lengths: Sequence[float], costs: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoParts:
-    """``cost = per_unit * length + per_square * length**2``."""
+class GrowthParts:
+    """``cost = fixed + per_unit * length + per_square * length**2``, no part below zero."""
 
+    fixed: float
     per_unit: float
     per_square: float
 
     @property
     def overtaking_length(self) -> float:
-        """The length from which the square part is the larger one; infinity for never."""
+        """The length from which the square part outweighs the straight one; infinity for never."""
         return self.per_unit / self.per_square if self.per_square > 0 else math.inf
 
 
-def fitted_parts(lengths: Sequence[float], costs: Sequence[float]) -> TwoParts:
-    """Both parts by least squares of the relative errors, neither of them below zero.
+def fitted_parts(lengths: Sequence[float], costs: Sequence[float]) -> GrowthParts:
+    """The parts by least squares of the relative errors, without those that would be negative.
 
     Raises ValueError for fewer than two lengths.
     """
-    if len(set(lengths)) < 2:
-        raise ValueError("two parts need two different lengths")
-    linear = [length / cost for length, cost in zip(lengths, costs, strict=True)]
-    square = [length**2 / cost for length, cost in zip(lengths, costs, strict=True)]
-    a, b, c = _dot(linear, linear), _dot(linear, square), _dot(square, square)
-    determinant = a * c - b * b
-    per_unit = (c * sum(linear) - b * sum(square)) / determinant
-    per_square = (a * sum(square) - b * sum(linear)) / determinant
-    if per_square < 0:
-        return TwoParts(sum(linear) / a, 0.0)
-    if per_unit < 0:
-        return TwoParts(0.0, sum(square) / c)
-    return TwoParts(per_unit, per_square)
+    different = len(set(lengths))
+    if different < 2:
+        raise ValueError("parts of a growth need two different lengths")
+    best, least = GrowthParts(0, 0, 0), math.inf
+    for size in range(1, min(different, len(_POWERS)) + 1):
+        for powers in combinations(_POWERS, size):
+            columns = [
+                [length**power / cost for length, cost in zip(lengths, costs, strict=True)]
+                for power in powers
+            ]
+            factors = _least_squares(columns)
+            error = sum((_dot(factors, row) - 1) ** 2 for row in zip(*columns, strict=True))
+            if min(factors) >= 0 and error < least:
+                by_power = dict(zip(powers, factors, strict=True))
+                best, least = GrowthParts(*(by_power.get(p, 0.0) for p in _POWERS)), error
+    return best
+
+
+def _least_squares(columns: Sequence[Sequence[float]]) -> list[float]:
+    """Factors with which the columns add up to ones best: normal equations, by elimination."""
+    rows = [[*(_dot(a, b) for b in columns), sum(a)] for a in columns]
+    size = len(rows)
+    for i in range(size):
+        for j in range(i + 1, size):
+            ratio = rows[j][i] / rows[i][i]
+            rows[j] = [y - ratio * x for x, y in zip(rows[i], rows[j], strict=True)]
+    factors = [0.0] * size
+    for i in reversed(range(size)):
+        known = _dot(rows[i][i + 1 : size], factors[i + 1 :])
+        factors[i] = (rows[i][size] - known) / rows[i][i]
+    return factors
 
 
 def _dot(xs: Sequence[float], ys: Sequence[float]) -> float:

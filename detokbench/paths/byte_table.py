@@ -6,6 +6,7 @@ from codecs import utf_8_decode
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
+from operator import index
 
 from detokbench.paths.protocol import Flags, flags_or_default
 from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError
@@ -136,9 +137,11 @@ class _View:
 
     def piece(self, token_id: object) -> bytes | None:
         """The bytes of an id; None for anything that is no id of this vocabulary."""
-        if not isinstance(token_id, int) or not 0 <= token_id < len(self._pieces):
+        try:
+            number = index(token_id)  # type: ignore[arg-type]
+        except TypeError:
             return None
-        return self._pieces[token_id]
+        return self._pieces[number] if 0 <= number < len(self._pieces) else None
 
     def has_text(self, prompt: list[int]) -> bool:
         """Whether any id of the prompt puts something into the text."""

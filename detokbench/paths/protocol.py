@@ -34,7 +34,8 @@ class DetokPath(Protocol):
     def step(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
         """Give ``rows[i]`` its ``new_ids[i]``; returns the text that each row may now send.
 
-        The lists of ids are not changed. Raises KeyError for a row that is not open.
+        The lists of ids are not changed. Rows must be open: most paths raise KeyError for others,
+        none has to look.
         """
 
     def end(self, row: int) -> str:

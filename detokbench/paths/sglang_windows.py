@@ -174,7 +174,10 @@ def _emit(state: _DecodeState, new_text: str) -> str:
 
 
 def _max_states_from_environment() -> int:
-    return int(os.environ.get(MAX_STATES_VARIABLE, DEFAULT_MAX_STATES))
+    text = os.environ.get(MAX_STATES_VARIABLE, str(DEFAULT_MAX_STATES))
+    if not text.isdecimal() or int(text) == 0:
+        raise DetokbenchError(f"{MAX_STATES_VARIABLE}: '{text}' is not a number of states")
+    return int(text)
 
 
 def decode_present(

@@ -110,9 +110,9 @@ class Sweep:
         parts = [row for row in self.record.rows if row.metric == "chunk"]
         served = [row for row in parts if row.path in _SERVER_PARTS]
         chunk_s = [sum(values) for values in zip(*map(_present, served), strict=True)]
-        return RequestCost(
-            chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=self._stops_s(interval)
-        )
+        # Without overlap the stop checks are no process that keeps up or not: they lengthen the step.
+        stops_s = self.stops_s(interval) if self.options.overlap else None
+        return RequestCost(chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=stops_s)
 
     def _extra_s(self) -> list[float] | None:
         """Log-probabilities are counted where the sweep was asked for one number of them."""
@@ -120,7 +120,8 @@ class Sweep:
         rows = [row for row in self.record.rows if row.metric == "logprobs"]
         return _present(rows[0]) if len(asked) == 1 and rows else None
 
-    def _stops_s(self, interval: int) -> list[float] | None:
+    def stops_s(self, interval: int = 1) -> list[float] | None:
+        """A request's stop checks in SGLang's scheduler, seconds a step; None without stops."""
         checks = [row for row in self.record.rows if row.metric == "both_checks"]
         rows = [row for row in checks if row.stream_interval == interval]
         return _present(rows[0]) if rows else None

@@ -82,10 +82,15 @@ class BatchPoint(msgspec.Struct, kw_only=True):
 
 
 class GrowthPoint(msgspec.Struct, kw_only=True):
-    """One prefix scan of a stop of so many tokens and characters, and both checks around it."""
+    """One prefix scan of a stop of so many tokens and characters, and both checks around it.
+
+    ``scanned_chars`` is what the scan goes through on average: an output that has just begun is
+    shorter than the stop.
+    """
 
     tokens: int
     chars: int
+    scanned_chars: float
     contain_s: float
     decode_s: float
     prefix_scan_s: float
@@ -95,14 +100,17 @@ class GrowthPoint(msgspec.Struct, kw_only=True):
 class Growth(msgspec.Struct, kw_only=True):
     """Cost over the length of a stop.
 
-    ``power`` is that of the scan's time over characters, ``power_copied`` that of the characters
-    it copies. ``per_char_s`` and ``per_square_s`` are the scan as a line with a square part, which
-    is the larger one from ``overtaking_chars`` on (None: at no length).
+    ``power`` is that of the scan's time over the characters scanned, ``power_copied`` that of the
+    characters it copies, ``power_at_end`` that of the time between the two longest. ``fixed_s``,
+    ``per_char_s`` and ``per_square_s`` are the scan's time in parts; the square one outweighs the
+    straight one from ``overtaking_chars`` on (None: no square part can be told).
     """
 
     points: list[GrowthPoint]
     power: float
+    power_at_end: float | None
     power_copied: float
+    fixed_s: float
     per_char_s: float
     per_square_s: float
     overtaking_chars: float | None

@@ -13,8 +13,9 @@ def print_table(
 ) -> None:
     """Print a table on standard output, cells folded to the width of the terminal."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+
+    from detokbench.report.console import make_console
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in headers:
@@ -23,4 +24,4 @@ def print_table(
         )
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    make_console().print(table)

@@ -30,12 +30,11 @@ def show_record(
 
 def print_record(record: Record, *, check_model: bool = False) -> None:
     """Print the screen of a record of any kind on standard output."""
-    from rich.console import Console
-
+    from detokbench.report.console import make_console
     from detokbench.report.kinds import kind_of
     from detokbench.report.model_check import print_model_check
 
-    console = Console()
+    console = make_console()
     kind_of(record).print_screen(record, console)
     if check_model:
         print_model_check(record, console)

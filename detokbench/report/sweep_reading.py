@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from detokbench.model.sweep import PathCost, busiest_samples
+from detokbench.model.tail_str import scheduler_s as scheduler_step_s
+from detokbench.model.tail_str import step_with_scheduler_s
 from detokbench.records.sweep import Sweep
 from detokbench.report.measure_c_rows import label
 from detokbench.report.units import count, duration, milliseconds, percent
@@ -47,7 +49,22 @@ def at_context(curve: TStepCurve) -> str:
 def read_sweep(sweep: Sweep) -> list[str]:
     """One sentence an engine, and the recommendation."""
     sentences = [_headroom(sweep, engine, cost) for engine, cost in engine_costs(sweep)]
-    return [*filter(None, sentences), recommend(sweep)]
+    return [*filter(None, [*sentences, _added_by_stops(sweep)]), recommend(sweep)]
+
+
+def _added_by_stops(sweep: Sweep) -> str:
+    """What the scheduler's checks do to the step where no overlap hides them."""
+    batch, stops_s = sweep.options.at_batch, sweep.stops_s()
+    curve = _tightest(sweep, batch)
+    if sweep.options.overlap or stops_s is None or curve is None:
+        return ""
+    scheduler_s, t_step_s = scheduler_step_s(batch, median(stops_s)), curve(batch)
+    step_s = step_with_scheduler_s(t_step_s, scheduler_s, overlap=False)
+    return (
+        f"Without overlap SGLang's stop checks add {milliseconds(scheduler_s)} ms to each "
+        f"{milliseconds(t_step_s)} ms step at B = {batch}{at_context(curve)}: a step lasts "
+        f"{milliseconds(step_s)} ms."
+    )
 
 
 def _headroom(sweep: Sweep, engine: str, cost: PathCost) -> str:

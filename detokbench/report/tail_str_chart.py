@@ -149,9 +149,9 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
             name, (tokens[-1], values[-1]), xytext=(7, 0), textcoords="offset points",
             va="center", fontsize=8, color=colour, annotation_clip=False,
         )  # fmt: skip
-    _draw_guides(axes, growth)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    _draw_guides(axes, growth)
     axes.set_xticks(tokens, [f"{number}" for number in tokens])
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:,g}")
@@ -164,7 +164,7 @@ def _draw_growth(axes: Axes, growth: Growth) -> None:
 def _draw_guides(axes: Axes, growth: Growth) -> None:
     """What growth with the length and with its square would look like from the first scan on."""
     first, last = growth.points[0], growth.points[-1]
-    ratio = last.chars / first.chars
+    ratio = last.scanned_chars / first.scanned_chars
     start = first.prefix_scan_s / US
     top = 2 * max(point.both_s for point in growth.points) / US
     axes.set_ylim(top=top)
@@ -178,8 +178,8 @@ def _draw_guides(axes: Axes, growth: Growth) -> None:
             linestyle="--", zorder=1,
         )  # fmt: skip
         axes.annotate(
-            name, at, xytext=(-4, 3), textcoords="offset points", ha="right", va="bottom",
-            fontsize=8, color="#666666",
+            name, at, xytext=(6, -3), textcoords="offset points", ha="left", va="top",
+            fontsize=8, color="#666666", bbox=_PAPER,
         )  # fmt: skip
 
 

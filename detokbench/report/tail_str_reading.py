@@ -47,14 +47,14 @@ def _is_main(setting: Setting, details: TailStrDetails) -> bool:
 
 def _pace(setting: Setting, details: TailStrDetails) -> str:
     """What the scheduler spends on a set of stops, and when that outlasts the GPU."""
-    cost = f"{_us(setting)} µs a request and step"
+    cost = f"'{setting.stop}' takes {_us(setting)} µs a request and step"
     point = _reference(setting, details)
     if point is None:
-        return f"{setting.stop}: {cost}."
+        return f"{cost}."
     step_s = point.step_overlap_s if details.overlap else point.step_added_s
     how = "with overlap" if details.overlap else "without overlap"
     return (
-        f"{setting.stop}: {cost}, modelled from that {significant(point.scheduler_s * 1e3, 2)} ms "
+        f"{cost}; modelled from that, {significant(point.scheduler_s * 1e3, 2)} ms "
         f"of scheduler time a step at B = {point.batch}, {percent(point.share)} % of T_step "
         f"({significant(point.t_step_s * 1e3, 2)} ms, {details.t_step.source}); {how} the step "
         f"lasts {significant(step_s * 1e3, 2)} ms. {_crossing(setting)}"
@@ -88,9 +88,9 @@ def _interval(given: list[Setting], details: TailStrDetails) -> str | None:
         return None
     first, last = same[0], same[-1]
     return (
-        f"A stream interval of {last.stream_interval} makes {first.stop} {_us(last)} µs a request "
-        f"and step, {times(last.measured_s / first.measured_s)} that of {first.stream_interval}: "
-        "it spares prefix checks, and the finish check stays."
+        f"A stream interval of {last.stream_interval} brings '{first.stop}' to {_us(last)} µs a "
+        f"request and step, {times(last.measured_s / first.measured_s)} that of "
+        f"{first.stream_interval}: it spares prefix checks, and the finish check stays."
     )
 
 
@@ -102,7 +102,7 @@ def _error(given: list[Setting]) -> str | None:
     streamed = "" if worst.stream_interval is None else f", k = {worst.stream_interval}"
     return (
         f"The sum of the parts misses the measured checks by {percent(middle)} % (median of "
-        f"{len(given)} settings), by {100 * worst.error_worst:+.0f} % at worst ({worst.stop}, "
+        f"{len(given)} settings), by {100 * worst.error_worst:+.0f} % at worst ('{worst.stop}', "
         f"{worst.ids_per_step} id{'' if worst.ids_per_step == 1 else 's'} a step{streamed}, one "
         "process): the calls around the parts are in none of them."
     )
@@ -113,23 +113,24 @@ def _growth(details: TailStrDetails) -> str | None:
     if growth is None:
         return None
     first, last = growth.points[0], growth.points[-1]
+    at_end = growth.power_at_end
     grown = (
-        f"From {first.tokens} to {last.tokens} tokens of stop the prefix scan goes from "
-        f"{microseconds(first.prefix_scan_s)} to {microseconds(last.prefix_scan_s)} µs: its time "
-        f"grows with the power {growth.power:.2f} of the characters, what it copies with the power "
-        f"{growth.power_copied:.2f}."
+        f"From {first.tokens} to {last.tokens} tokens of stop ({first.chars} to {last.chars} "
+        f"characters) the prefix scan goes from {microseconds(first.prefix_scan_s)} to "
+        f"{microseconds(last.prefix_scan_s)} µs. The characters it copies grow with the power "
+        f"{growth.power_copied:.2f} of the length, its time with the power {growth.power:.2f}"
     )
+    if at_end is not None and len(growth.points) > 2:
+        grown += f", {at_end:.2f} between the two longest"
+    turn = f"a turn of its loop takes {significant(growth.per_char_s * 1e9, 2)} ns"
     if growth.overtaking_chars is None:
-        return f"{grown} No square part can be told from these times."
-    if growth.overtaking_chars > last.chars:
-        return (
-            f"{grown} A turn of its loop costs {significant(growth.per_char_s * 1e9, 2)} ns, and "
-            f"the square part overtakes only beyond {significant(growth.overtaking_chars, 2)} "
-            f"characters (fitted; measured up to {last.chars})."
-        )
+        return f"{grown}: {turn}, and copying too little to be told."
     return (
-        f"{grown} Beyond {significant(growth.overtaking_chars, 2)} characters most of it is the "
-        "square part."
+        f"{grown}: {turn}, and copying outweighs that beyond about "
+        f"{significant(growth.overtaking_chars, 2)} characters only (fitted)."
+        if growth.overtaking_chars > last.scanned_chars
+        else f"{grown}: copying outweighs the turns of its loop beyond about "
+        f"{significant(growth.overtaking_chars, 2)} characters (fitted)."
     )
 
 
@@ -151,7 +152,7 @@ def _vllm_hold_back(details: TailStrDetails) -> str | None:
         return None
     each = ", ".join(
         f"{stops.hold_back_chars} characters or about {duration(stops.hold_back_s)} for "
-        f"{stops.name}"
+        f"'{stops.name}'"
         for stops in held
     )
     return (
@@ -173,8 +174,8 @@ def _suppression(details: TailStrDetails) -> str | None:
             "was sent looked like the beginning of a stop."
         )
     each = ", ".join(
-        f"{percent(stops.suppressed / (stops.chunks or 1))} % of chunks for {stops.name}, at most "
-        f"{stops.longest_steps} step{'' if stops.longest_steps == 1 else 's'} on end "
+        f"{percent(stops.suppressed / (stops.chunks or 1))} % of chunks for '{stops.name}', at "
+        f"most {stops.longest_steps} step{'' if stops.longest_steps == 1 else 's'} on end "
         f"({stops.longest_chars} characters, {duration(stops.longest_s)})"
         for stops in hit
     )

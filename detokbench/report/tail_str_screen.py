@@ -174,7 +174,7 @@ def _batch_table(details: TailStrDetails, width: int) -> Table:
     columns = [
         _Column("stops"),
         _Column("B"),
-        _Column("scheduler\nms"),
+        _Column("scheduler\nms" if width >= _NARROW else "sched.\nms"),
         _Column("T_step\nms"),
         _Column("share\n%"),
         _Column("overlap:\nstep ms" if width >= _NARROW else "over-\nlap"),
@@ -245,6 +245,7 @@ def _growth_table(growth: Growth, width: int) -> Table:
     columns = [
         _Column("stop of\ntokens"),
         _Column("\nchars"),
+        _Column("scanned\nchars"),
         _Column("decode\nµs", _NARROW),
         _Column("contain\nµs", _NARROW),
         _Column("prefix\nscan µs"),
@@ -255,10 +256,11 @@ def _growth_table(growth: Growth, width: int) -> Table:
         [
             count(point.tokens),
             f"{point.chars}",
+            f"{point.scanned_chars:.0f}",
             microseconds(point.decode_s),
             microseconds(point.contain_s),
             microseconds(point.prefix_scan_s),
-            significant(point.prefix_scan_s / point.chars * 1e9, 2),
+            significant(point.prefix_scan_s / point.scanned_chars * 1e9, 2),
             microseconds(point.both_s),
         ]
         for point in growth.points

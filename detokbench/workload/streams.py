@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from detokbench.errors import DetokbenchError
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.scenario import Scenario
 from detokbench.workload.texts import load_text, sentences
@@ -18,7 +19,7 @@ _ADMITTED = range(ADMIT_ROWS)
 _OUTPUT_TOKENS = ((8, 256), (64, 128))
 _OUTPUT_TOKENS_AT_LEAST = 64
 # A first step that is not timed, and enough others for a line through several numbers of steps.
-_STEPS_AT_LEAST = 4
+STEPS_AT_LEAST = 4
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -36,7 +37,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     def steps(self, batch: int, ids_per_step: int) -> list[list[list[int]]]:
         """``steps[t][i]`` are the ids that row ``i`` gets in step ``t``."""
-        wanted = max(output_tokens(batch), _STEPS_AT_LEAST * ids_per_step)
+        wanted = max(output_tokens(batch), STEPS_AT_LEAST * ids_per_step)
         length = min(wanted, *map(len, self.outputs[:batch]))
         starts = range(0, length - ids_per_step + 1, ids_per_step)
         return [[row[t : t + ids_per_step] for row in self.outputs[:batch]] for t in starts]
@@ -55,20 +56,20 @@ def build_workload(
     scenario: Scenario,
     folder: Path,
     seed: int,
-    most_ids_per_step: int = 1,
+    output_len: int = 0,
 ) -> Workload:
     """Encode the scenario's texts and deal them out: each row gets their sentences shuffled.
 
-    Outputs are long enough for a few steps of ``most_ids_per_step`` ids.
+    Outputs have ``output_len`` ids at least, and enough for a few steps of the scenario. Raises
+    DetokbenchError (exit code 5) where the vocabulary has no ids for a text.
     """
-    least = _STEPS_AT_LEAST * max(most_ids_per_step, scenario.ids_per_step)
+    least = max(output_len, STEPS_AT_LEAST * scenario.ids_per_step)
     texts = [_Text(vocabulary, load_text(name, folder), seed) for name in scenario.texts]
     dealt = []
     for row in range(max(scenario.batches)):
-        output_len = max(output_tokens(batch) for batch in scenario.batches if batch > row)
-        output_len = max(output_len, least)
+        tokens = max(output_tokens(batch) for batch in scenario.batches if batch > row)
         text, turn = texts[row % len(texts)], row // len(texts)
-        dealt.append(text.prompt_and_output(scenario.prompt_len, output_len, turn))
+        dealt.append(text.prompt_and_output(scenario.prompt_len, max(tokens, least), turn))
     admitted = {
         length: [texts[row % len(texts)].prompt_and_output(length, 1, row) for row in _ADMITTED]
         for length in scenario.admit_prompt_lens
@@ -87,7 +88,10 @@ class _Text:
 
     def __init__(self, vocabulary: Vocabulary, text: str, seed: int) -> None:
         self._seed = seed
-        self._sentences = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        encoded = [vocabulary.encode(sentence) for sentence in sentences(text)]
+        self._sentences = [ids for ids in encoded if ids]
+        if not self._sentences:
+            raise DetokbenchError(f"{vocabulary.name} has no ids for the text {text[:30]!r}")
         # The rows of a text begin with different sentences until all have had their turn.
         self._first = list(range(len(self._sentences)))
         random.Random(seed).shuffle(self._first)
