@@ -13,8 +13,8 @@ from detokbench.cli import main
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.store import read_record
 from detokbench.records.time_step import details_of
+from detokbench.report.charts import spread_apart
 from detokbench.report.kinds import draw_chart
-from detokbench.report.time_step_chart import spread_apart
 from detokbench.report.time_step_reading import read_time_step
 from detokbench.report.time_step_screen import print_time_step
 from detokbench.report.units import data_size, milliseconds, share, tera

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,15 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]], x: float) -> None
             name, (x, at), xytext=(6, 0), textcoords="offset points", va="center",
             color=colour, fontsize=8, annotation_clip=False,
         )  # fmt: skip
+
+
+def spread_apart(values: Sequence[float], gap: float) -> list[float]:
+    """Places for rising values, at least ``gap`` apart and as a whole where the values are."""
+    places: list[float] = []
+    for value in values:
+        places.append(max(value, places[-1] + gap) if places else value)
+    shift = (sum(values) - sum(places)) / len(places) if places else 0.0
+    return [place + shift for place in places]
 
 
 def caption(record: Record) -> str:

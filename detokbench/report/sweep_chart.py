@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from detokbench.model.crossover import Answer
 from detokbench.model.sweep import PathCost, busiest_samples
 from detokbench.records.schema import Record
 from detokbench.records.sweep import Crossing, Sweep
-from detokbench.report.charts import COLOURS, caption
+from detokbench.report.charts import COLOURS, caption, spread_apart
 from detokbench.report.measure_c_rows import label
 from detokbench.report.sweep_reading import at_context, engine_costs
 from detokbench.report.units import count, significant
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DASHES = ("-", "--", "-.", ":")
+_NAME_GAP = 0.032  # of the height, between the names of two lines
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 
 
@@ -58,8 +60,8 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     for curve, points in zip(sweep.curves, curves, strict=True):
         axes.plot(batches, points, color="#444444", linewidth=1, linestyle=":")
         axes.annotate(
-            f"T_step{at_context(curve)}", (batches[0], points[0]), xytext=(3, 3),
-            textcoords="offset points", fontsize=7, color="#444444",
+            f"T_step{at_context(curve)}", (batches[-1], points[-1]), xytext=(-4, 4),
+            textcoords="offset points", ha="right", fontsize=7, color="#444444",
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -119,16 +121,17 @@ def _host_ms(sweep: Sweep, cost: PathCost, interval: int = 1) -> dict[int, float
 
 
 def _label_ends(axes: Any, ends: list[tuple[float, str, str]], x: float) -> None:
-    """Name each line at its end, moved apart where names would lie on each other."""
+    """Name each line beside its end, moved apart where names would lie on each other."""
     low, high = axes.get_ylim()
-    least_factor = (high / low) ** 0.032
-    taken = 0.0
-    for y, name, colour in sorted(ends):
-        at = max(y, taken * least_factor)
-        taken = at
+    ordered = sorted(ends)
+    gap = _NAME_GAP * log10(high / low)
+    heights = spread_apart([log10(y) for y, _, _ in ordered], gap)
+    for (y, name, colour), height in zip(ordered, heights, strict=True):
         axes.annotate(
-            name, (x, at), xytext=(6, 0), textcoords="offset points", va="center",
+            name, (x, y), xytext=(x * 1.22, 10**height), textcoords="data", va="center",
             color=colour, fontsize=8, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkB": 3,
+                        "shrinkA": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
 
 
@@ -143,7 +146,7 @@ def _draw_heat(axes: Axes, sweep: Sweep, engine: str, cost: PathCost) -> None:
         for k in intervals
     ]
     most = max(map(max, shares))
-    axes.imshow(
+    image: Any = axes.imshow(
         shares,
         cmap="PuOr_r",
         norm=TwoSlopeNorm(vmin=0, vcenter=100, vmax=max(200, most)),
@@ -153,7 +156,7 @@ def _draw_heat(axes: Axes, sweep: Sweep, engine: str, cost: PathCost) -> None:
         for column, value in enumerate(values):
             axes.text(
                 column, row, significant(value, 2), ha="center", va="center", fontsize=7,
-                color="white" if value > 250 or value < 8 else "black",
+                color=_ink(image.to_rgba(value)),
                 fontweight="bold" if value > 100 else "normal",
             )  # fmt: skip
     axes.set_xticks(range(len(sweep.batches)), [count(batch) for batch in sweep.batches])
@@ -161,6 +164,12 @@ def _draw_heat(axes: Axes, sweep: Sweep, engine: str, cost: PathCost) -> None:
     axes.set_xlabel("batch B")
     axes.set_ylabel("stream interval k")
     axes.set_title(f"{engine} ({label(*cost.key)}): host in % of T_step{_where(curve)}", fontsize=9)
+
+
+def _ink(paper: Any) -> str:
+    """White on a dark colour, black on a light one."""
+    red, green, blue, _ = paper
+    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "black"
 
 
 def _where(curve: TStepCurve) -> str:

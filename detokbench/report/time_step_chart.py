@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from detokbench.records.schema import Record, Row, Source
 from detokbench.records.time_step import PublishedPoint
-from detokbench.report.charts import COLOURS
+from detokbench.report.charts import COLOURS, spread_apart
 from detokbench.report.time_step_rows import TimeStepRows, gpu_title
 from detokbench.report.units import count, tera
 
@@ -263,15 +262,6 @@ def _name_published(
                 "relpos": (1.0 if side == "right" else 0.0, 0.5),
             },
         )
-
-
-def spread_apart(values: Sequence[float], gap: float) -> list[float]:
-    """Places for rising values, at least ``gap`` apart and as a whole where the values are."""
-    places: list[float] = []
-    for value in values:
-        places.append(max(value, places[-1] + gap) if places else value)
-    shift = (sum(values) - sum(places)) / len(places) if places else 0.0
-    return [place + shift for place in places]
 
 
 def _draw_key(axes: Axes, rows: TimeStepRows) -> None:
