@@ -23,6 +23,7 @@ _SOURCES = {
     "measured": "measured",
     "modelled": "modelled",
     "roofline": "modelled",
+    "memory-only": "modelled",
     "derated": "modelled",
     "given": "given",
     "published": "given",
@@ -54,7 +55,7 @@ class HtmlConsole(Console):
                 self.blocks.append(_text_block(_text(printed, has_markup)))
 
 
-def _text(printed: str | Text, has_markup: bool = True) -> Text:
+def _text(printed: str | Text, has_markup: bool) -> Text:
     if isinstance(printed, Text):
         return printed
     return Text.from_markup(printed) if has_markup else Text(printed)
@@ -65,8 +66,9 @@ def _text_block(text: Text) -> Block:
     return Block("text", inline_html(text)) if kind is None else Block(kind, inline_html(text[2:]))
 
 
-def inline_html(text: Text) -> str:
+def inline_html(line: Text | str) -> str:
     """A line of text: what is bold stays bold, and the sources of figures are marked."""
+    text = _text(line, has_markup=False)
     cuts = sorted({0, len(text), *(cut for span in text.spans for cut in (span.start, span.end))})
     return "".join(
         _piece_html(text.plain[start:end], bold=_is_bold(text, start))
@@ -120,6 +122,6 @@ def _side(column: Column) -> str:
 
 def _cell_html(cell: Any) -> str:
     """A cell; line breaks of a header stay, but for those that only push it down."""
-    text = _text(cell)
+    text = _text(cell, has_markup=True)
     lines = [inline_html(line) for line in text.split("\n") if line.plain.strip()]
     return "<br>".join(lines)

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from detokbench.records.schema import Record
 from detokbench.report.charts import svg_text
-from detokbench.report.html_console import Block, BlockKind, HtmlConsole
+from detokbench.report.html_console import Block, BlockKind, HtmlConsole, inline_html
 from detokbench.report.kinds import kind_of
 
+_POINTS_PER_INCH = 72
 _LEGEND = (
     'Figures are <span class="source measured">measured</span> (timed on the machine that the '
     'record names), <span class="source modelled">modelled</span> (worked out by a formula: a '
@@ -94,7 +95,7 @@ def _facts(record: Record) -> str:
         "vocabulary": escape(_vocabulary(record)),
         "machine": escape(_machine(record)),
         "versions": escape(_versions(record)),
-        "rows": escape(_sources(record)),
+        "rows": inline_html(_sources(record)),
     }
     entries = "".join(f"<dt>{name}</dt><dd>{html}</dd>\n" for name, html in facts.items() if html)
     return f"<dl>\n{entries}</dl>\n"
@@ -125,6 +126,7 @@ def _versions(record: Record) -> str:
 
 
 def _sources(record: Record) -> str:
+    """How many figures are of each source."""
     counts = Counter(row.source for row in record.rows)
     return ", ".join(f"{number} {source}" for source, number in counts.items())
 
@@ -135,9 +137,12 @@ def _chart(record: Record, names: str) -> str:
         return ""
     _, start, drawing = svg_text(figure, names).partition("<svg ")
     label = escape(f"Chart: {kind_of(record).title}", quote=True)
+    # Narrower than a pixel a point its text cannot be read: it is scrolled rather.
+    least_px = round(figure.get_figwidth() * _POINTS_PER_INCH)
     return (
         '<h3>Chart</h3>\n<figure tabindex="0">\n'
-        f'{start}role="img" aria-label="{label}" {drawing}</figure>\n'
+        f'{start}role="img" aria-label="{label}" style="min-width: {least_px}px" {drawing}'
+        "</figure>\n"
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DASHES = ("-", "--", "-.", ":")
+_PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.6, "pad": 0.5}
 _NAME_GAP = 0.032  # of the height, between the names of two lines
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">", "*")
 
@@ -61,7 +62,7 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
         axes.plot(batches, points, color="#444444", linewidth=1, linestyle=":")
         axes.annotate(
             f"T_step{at_context(curve)}", (batches[-1], points[-1]), xytext=(-4, 4),
-            textcoords="offset points", ha="right", fontsize=7, color="#444444",
+            textcoords="offset points", ha="right", fontsize=7, color="#444444", bbox=_PAPER,
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
