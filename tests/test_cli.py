@@ -21,6 +21,9 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
         ["time-step", "--help"],
         ["sweep", "--help"],
         ["tail-str", "--help"],
+        ["plot", "--help"],
+        ["report", "--help"],
+        ["show", "--help"],
         ["vocab", "--help"],
     ],
 )

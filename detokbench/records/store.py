@@ -56,9 +56,7 @@ def chart_places(records: Sequence[Path], folder: Path | None) -> list[Path]:
     stems = [place.with_suffix("") for place in places]
     for number, stem in enumerate(stems):
         if stem in stems[:number] and records[number] not in records[:number]:
-            raise usage_error(
-                f"--out: several of the records are named {stem.name}: plot them apart"
-            )
+            raise usage_error(f"--out: several records are named {stem.name}; plot them apart")
     for parent in dict.fromkeys(place.parent for place in places):
         check_writable(parent)
     return places
