@@ -35,10 +35,10 @@ from detokbench.records.tail_str import details_of
 from detokbench.report.kinds import draw_chart
 from detokbench.report.tail_str_reading import read_tail_str
 from detokbench.report.tail_str_screen import print_tail_str
+from detokbench.tstep.curves import given_curve, roofline_curve
 from detokbench.tstep.gpus import find_gpu
 from detokbench.tstep.roofline import fits_in_memory, largest_batch
 from detokbench.tstep.shapes import find_shape
-from detokbench.tstep.source import given_t_step, roofline_t_step
 
 US = 1e-6
 ANSWER = StopSet(name="</answer>", strings=("</answer>",), tokens=3)
@@ -287,7 +287,7 @@ def details(t_step=None, batches=(1, 32, 256, 512), overlap=True, assumed=None):
     count = a_count(chunks=1000, suppressed=20, longest_steps=3, longest_chars=9)
     counts = [count, *(a_count(stop=stops.name) for stops in GROWN)]
     rows = [*parts_of("</answer>", 3 * US, 1 * US, 8 * US), *grown_rows()]
-    asked = Asked(t_step or roofline_t_step("h100-sxm", 128), list(batches), overlap, assumed)
+    asked = Asked(t_step or roofline_curve("h100-sxm", 128), list(batches), overlap, assumed)
     return tail_str_details(prepared(*counts, growth=GROWN), rows, 32, asked)
 
 
@@ -303,7 +303,7 @@ def test_a_setting_is_the_sum_of_its_parts_and_its_error_is_taken_within_process
 def test_the_worst_process_is_the_one_furthest_off():
     rows = parts_of("</answer>", 3 * US, 1 * US, 8 * US)
     rows[-1] = a_row("both_checks", 8 * US, interval=1, samples=[8 * US, 7.2 * US, 3.6 * US])
-    asked = Asked(given_t_step(4.48e-3), [1], True)
+    asked = Asked(given_curve(4.48e-3), [1], True)
     setting = tail_str_details(prepared(a_count()), rows, 32, asked).settings[0]
     assert setting.error == pytest.approx(0)
     assert setting.error_worst == pytest.approx(1)
@@ -317,7 +317,7 @@ def test_retries_are_finish_decodes_and_chunks_use_the_window_that_is_not_widene
         a_row("both_checks", 25 * US, ids=4, interval=8),
     ]
     count = a_count(ids=4, interval=8, prefix=0.5, retries=3.0)
-    asked = Asked(given_t_step(4.48e-3), [1], True)
+    asked = Asked(given_curve(4.48e-3), [1], True)
     setting = tail_str_details(prepared(count), rows, 32, asked).settings[0]
     assert setting.finish_decode_s == pytest.approx(20 * US)
     assert setting.contain_s == pytest.approx(1.6 * US)
@@ -326,21 +326,21 @@ def test_retries_are_finish_decodes_and_chunks_use_the_window_that_is_not_widene
 
 
 def test_steps_over_the_batch():
-    points = {point.batch: point for point in details(given_t_step(4.48e-3)).batches}
+    points = {point.batch: point for point in details(given_curve(4.48e-3)).batches}
     assert points[256].scheduler_s == pytest.approx(2.048e-3)
     assert points[256].step_overlap_s == pytest.approx(4.48e-3)
     assert points[256].step_added_s == pytest.approx(6.528e-3)
     assert points[256].share == pytest.approx(2.048 / 4.48)
-    assert details(given_t_step(1e-3)).settings[0].crossover == "125"
+    assert details(given_curve(1e-3)).settings[0].crossover == "125"
 
 
 def test_batches_that_do_not_fit_are_marked():
-    points = details(roofline_t_step("h100-sxm", 1024)).batches
+    points = details(roofline_curve("h100-sxm", 1024)).batches
     assert [point.fits for point in points] == [True, True, True, False]
 
 
 def test_the_chapters_figure_is_given_and_kept_apart():
-    assumed = details(given_t_step(4.48e-3), assumed=10 * US).assumed
+    assumed = details(given_curve(4.48e-3), assumed=10 * US).assumed
     point = next(point for point in assumed.points if point.batch == 256)
     assert (point.calls, point.scheduler_s) == (512, pytest.approx(5.12e-3))
     assert assumed.crossover == "224"
@@ -361,7 +361,7 @@ def test_without_streaming_there_is_a_finish_check_only():
         a_row("contain", 0.2 * US),
         a_row("both_checks", 4 * US),
     ]
-    asked = Asked(given_t_step(4.48e-3), [256], True)
+    asked = Asked(given_curve(4.48e-3), [256], True)
     found = tail_str_details(prepared(a_count(interval=None, prefix=0)), rows, 32, asked)
     assert not found.streaming
     assert found.growth is None
@@ -429,7 +429,7 @@ def test_the_reading():
         "At 10 µs a call (given)",
     ):
         assert expected in read
-    read = " ".join(read_tail_str(record(details(given_t_step(4.48e-3), overlap=False))))
+    read = " ".join(read_tail_str(record(details(given_curve(4.48e-3), overlap=False))))
     assert "without overlap the step lasts 6.5 ms" in read
     assert "above B = 560." in read
 

@@ -34,7 +34,7 @@ from detokbench.records.tail_str import (
     TailStrDetails,
     TStepFacts,
 )
-from detokbench.tstep.source import TStep
+from detokbench.tstep.curves import TStepCurve
 
 _REFERENCE_BATCH = 256
 """The batch of the chapter's example; hold-backs are turned into time at the nearest one."""
@@ -44,7 +44,7 @@ _REFERENCE_BATCH = 256
 class Asked:
     """What the command line asks of the model; nothing of it changes what is measured."""
 
-    t_step: TStep
+    t_step: TStepCurve
     batches: list[int]
     overlap: bool
     assumed_call_s: float | None = None
@@ -84,7 +84,7 @@ def tail_str_details(
     ]
     main = next(count for count in prepared.counts if count.stop in given)
     reference = min(asked.batches, key=lambda batch: abs(batch - _REFERENCE_BATCH))
-    reference_s = asked.t_step.seconds(reference)
+    reference_s = asked.t_step(reference)
     return TailStrDetails(
         streaming=main.stream_interval is not None,
         overlap=asked.overlap,
@@ -118,7 +118,7 @@ def _main_count(prepared: PreparedStops, stop: str, main: StreamCount) -> Stream
 
 
 def _setting(
-    count: StreamCount, measured: _Measured, t_step: TStep, is_given: bool
+    count: StreamCount, measured: _Measured, t_step: TStepCurve, is_given: bool
 ) -> Setting | None:
     ids = count.ids_per_step
     row = measured.find(count.stop, "both_checks", ids, count.stream_interval)
@@ -141,9 +141,7 @@ def _setting(
         if value is not None and value > 0  # a fitted slope can fall below on a machine that stalls
     ]
     medians = parts(measured.median)
-    found = crossover(
-        Line(0.0, row.median), t_step.seconds, largest_batch=_finite(t_step.largest_batch)
-    )
+    found = crossover(Line(0.0, row.median), t_step, largest_batch=t_step.largest_batch)
     return Setting(
         stop=count.stop,
         ids_per_step=ids,
@@ -173,7 +171,7 @@ def _finite(value: float) -> float | None:
 
 def _batch_points(setting: Setting, asked: Asked) -> Iterable[BatchPoint]:
     for batch in asked.batches:
-        t_step_s = asked.t_step.seconds(batch)
+        t_step_s = asked.t_step(batch)
         host_s = scheduler_s(batch, setting.measured_s)
         yield BatchPoint(
             stop=setting.stop,
@@ -187,14 +185,13 @@ def _batch_points(setting: Setting, asked: Asked) -> Iterable[BatchPoint]:
         )
 
 
-def _t_step_facts(t_step: TStep, batch: int, seconds: float) -> TStepFacts:
-    most = _finite(t_step.largest_batch)
+def _t_step_facts(t_step: TStepCurve, batch: int, seconds: float) -> TStepFacts:
     return TStepFacts(
         source=t_step.source,
         gpu=t_step.gpu,
         model=t_step.model,
         context=t_step.context,
-        largest_batch=None if most is None else int(most),
+        largest_batch=t_step.largest_batch,
         reference_batch=batch,
         reference_s=seconds,
     )
@@ -275,5 +272,5 @@ def _assumed(call_s: float, asked: Asked) -> Assumed:
             )
             for batch in asked.batches
         ],
-        crossover=crossover(Line(0.0, one_s), asked.t_step.seconds).text if given else None,
+        crossover=crossover(Line(0.0, one_s), asked.t_step).text if given else None,
     )

@@ -130,7 +130,7 @@ def tail_str(
     from detokbench.records.store import place_for, write_record
     from detokbench.report.kinds import draw_chart
     from detokbench.report.output import progress_bar, show_record
-    from detokbench.tstep.source import given_t_step, roofline_t_step
+    from detokbench.tstep.curves import given_curve, roofline_curve
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -146,9 +146,9 @@ def tail_str(
     )
     check_stops(options.strings, options.regexes)
     asked = Asked(
-        t_step=given_t_step(parse_duration_s(t_step, "--t-step"))
+        t_step=given_curve(parse_duration_s(t_step, "--t-step"))
         if t_step is not None
-        else roofline_t_step(gpu, parse_count(context, "--context")),
+        else roofline_curve(gpu, parse_count(context, "--context")),
         batches=parse_count_list(batch, "--batch"),
         overlap=overlap,
         assumed_call_s=None if assume_c is None else parse_duration_s(assume_c, "--assume-c"),

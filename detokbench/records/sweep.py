@@ -110,7 +110,7 @@ class Sweep:
         parts = [row for row in self.record.rows if row.metric == "chunk"]
         served = [row for row in parts if row.path in _SERVER_PARTS]
         chunk_s = [sum(values) for values in zip(*map(_present, served), strict=True)]
-        # Without overlap the stop checks are no process that keeps up or not: they lengthen T_step.
+        # Without overlap the stop checks do not keep up or fail to: they lengthen the step.
         stops_s = self.stops_s(interval) if self.options.overlap else None
         return RequestCost(chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=stops_s)
 

@@ -12,7 +12,7 @@ from detokbench.errors import usage_error
 from detokbench.records.schema import ProcessRun, Record
 from detokbench.records.store import read_record
 from detokbench.records.sweep import SweepOptions
-from detokbench.tstep.curves import Deployment
+from detokbench.tstep.curves import Deployment, check_fits
 from detokbench.tstep.gpus import find_gpu
 from detokbench.tstep.roofline import KvFormat, WeightFormat, step_time_s
 from detokbench.tstep.shapes import find_shape
@@ -82,11 +82,7 @@ def _check_fits(deployment: Deployment, contexts: Sequence[int]) -> None:
         step_time_s(
             deployment.model, deployment.gpu, 1, context, tp=deployment.tp, derate=deployment.derate
         )
-        if deployment.largest_batch(context) == 0:
-            raise usage_error(
-                f"--context: {deployment.model.name} and one sequence of {context:,} tokens do not "
-                f"fit into the {deployment.gpu.memory_gb:g} GB of {deployment.gpu.title}"
-            )
+        check_fits(deployment, context)
 
 
 def _measured_points(path: Path) -> dict[int, dict[int, float]]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from detokbench.errors import usage_error
 from detokbench.model.curves import Measured, SecondsAt
 from detokbench.records.schema import Source
-from detokbench.tstep.gpus import Gpu
+from detokbench.tstep.gpus import Gpu, find_gpu
 from detokbench.tstep.roofline import KvFormat, WeightFormat, largest_batch, step_time_s
-from detokbench.tstep.shapes import ModelShape
+from detokbench.tstep.shapes import DEFAULT_MODEL, ModelShape, find_shape
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class TStepCurve:
     context: int | None
     t_step_s: SecondsAt
     largest_batch: int | None
+    gpu: str | None = None
+    model: str | None = None
 
     def __call__(self, batch: float) -> float:
         return self.t_step_s(batch)
@@ -66,7 +69,8 @@ class Deployment(msgspec.Struct, kw_only=True, frozen=True):
             )
             return step.memory_s if source == "memory-only" else step.total_s
 
-        return TStepCurve(source, context, t_step_s, self.largest_batch(context))
+        most = self.largest_batch(context)
+        return TStepCurve(source, context, t_step_s, most, self.gpu.title, self.model.name)
 
     def largest_batch(self, context: int) -> int | None:
         """The largest batch whose KV fits beside the weights; None where there is no bound."""
@@ -74,6 +78,25 @@ class Deployment(msgspec.Struct, kw_only=True, frozen=True):
             self.model, self.gpu, context, weights=self.weights, kv=self.kv, tp=self.tp
         )
         return int(most) if math.isfinite(most) else None
+
+
+def roofline_curve(gpu: str, context: int, model: str = DEFAULT_MODEL) -> TStepCurve:
+    """The roofline of a model on one GPU in bf16, both by name.
+
+    Raises DetokbenchError (exit code 2) for unknown names, and where not one sequence fits.
+    """
+    deployment = Deployment(gpu=find_gpu(gpu), model=find_shape(model))
+    check_fits(deployment, context)
+    return deployment.paper_curve(context, "roofline")
+
+
+def check_fits(deployment: Deployment, context: int) -> None:
+    """Refuse (exit code 2) a context of which memory does not hold one sequence."""
+    if deployment.largest_batch(context) == 0:
+        raise usage_error(
+            f"{deployment.model.name} and one sequence of {context:,} tokens do not fit into the "
+            f"{deployment.gpu.memory_gb:g} GB of {deployment.gpu.title}"
+        )
 
 
 def given_curve(t_step_s: float) -> TStepCurve:
