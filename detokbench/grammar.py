@@ -34,7 +34,7 @@ def parse_count(text: str, what: str = "count") -> int:
     """``"8k"`` → 8192; a whole number of at least 1."""
     match = _COUNT.fullmatch(text)
     if match is None:
-        raise usage_error(f"{what}: '{text}' is not a whole number (1k means 1,024)")
+        raise usage_error(f"{what}: '{text}' is not a whole number of 1 or more (1k means 1,024)")
     count = int(match[1]) * (1024 if match[2] else 1)
     if not 1 <= count <= _MAX_COUNT:
         raise usage_error(f"{what}: '{text}' must lie between 1 and {_MAX_COUNT:,}")
@@ -56,6 +56,8 @@ def _parse_part(part: str, what: str) -> Iterable[int]:
         return [parse_count(part, what)]
     first_text, _, rest = part.partition("..")
     last_text, colon, step_text = rest.partition(":")
+    if not first_text.strip() or not last_text.strip():
+        raise usage_error(f"{what}: '{part}' lacks an end; write for example 1..512")
     first, last = parse_count(first_text, what), parse_count(last_text, what)
     if first > last:
         raise usage_error(f"{what}: '{part}' runs backwards; write {last}..{first}")
@@ -64,6 +66,13 @@ def _parse_part(part: str, what: str) -> Iterable[int]:
         return [*steps, last]
     powers = (1 << exponent for exponent in range(_MAX_COUNT.bit_length()))
     return [first, *(power for power in powers if first < power < last), last]
+
+
+def no_such(kind: str, name: str, known: Sequence[str]) -> str:
+    """What to say of a name that is none of the known: as a file it is missing, else misspelt."""
+    if "/" in name or name.endswith((".toml", ".txt", ".json")):
+        return f"there is no {kind} file '{name}'"
+    return f"unknown {kind} '{name}'{nearest(name, known)}"
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

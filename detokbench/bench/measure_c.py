@@ -13,12 +13,17 @@ from detokbench.bench.machine import disturbances, machine_facts, package_versio
 from detokbench.bench.manager import Manager
 from detokbench.bench.plan import Cell, CellFacts, Effort, LoadRequest, Prepared, cells_for
 from detokbench.bench.rows import rows_of
-from detokbench.errors import DetokbenchError
+from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.paths.registry import load_path_class
 from detokbench.records.provenance import file_name
 from detokbench.records.schema import GateResult, ProcessRun, Record
 from detokbench.workload.scenario import Scenario
+from detokbench.workload.streams import output_tokens
 
+# Rough sizes in a Python process, rounded up.
+_BYTES_AN_ID = 40
+_BYTES_A_ROW = 3000
+_SHARE_OF_MEMORY = 0.7
 Progress = Callable[[str, float], None]
 """Takes what is being done and the share of the run that is done, 0 to 1."""
 
@@ -55,6 +60,7 @@ def run_measure_c(
     had finished and is marked partial. Raises what ended it where none had.
     """
     machine = machine_facts()
+    _check_memory(scenario, len(path_list))
     load = LoadRequest(
         vocabulary=scenario.vocabulary, trust_remote_code=trust_remote_code, paths=list(path_list)
     )
@@ -72,7 +78,14 @@ def run_measure_c(
             ):
                 finished.append(process)
                 facts.update(counted)
-        except (DetokbenchError, KeyboardInterrupt) as stop:
+        except KeyboardInterrupt as stop:
+            if not finished:
+                raise DetokbenchError(
+                    "interrupted before a process had finished: nothing is stored",
+                    ExitCode.INTERRUPTED,
+                ) from stop
+            error = stop
+        except DetokbenchError as stop:
             if not finished:
                 raise
             error = stop
@@ -104,15 +117,34 @@ def run_measure_c(
     return Outcome(record, error)
 
 
+def _check_memory(scenario: Scenario, paths: int) -> None:
+    """Refuse a batch that would not fit in memory beside the rest, before anything is loaded."""
+    import psutil
+
+    ids = scenario.prompt_len + output_tokens(max(scenario.batches))
+    needed = max(scenario.batches) * ids * _BYTES_AN_ID
+    needed += sum(scenario.batches) * paths * (_BYTES_A_ROW + scenario.prompt_len * _BYTES_AN_ID)
+    available = psutil.virtual_memory().available
+    if needed > _SHARE_OF_MEMORY * available:
+        raise DetokbenchError(
+            f"--batch: {max(scenario.batches):,} sequences need about {needed / 1e9:.0f} GB, "
+            f"{available / 1e9:.0f} GB are free; name smaller batches or fewer paths"
+        )
+
+
 def _timed_paths(names: Sequence[str], prepared: Prepared, use_gate: bool) -> list[str]:
     left_out = {entry.path for entry in prepared.not_applicable}
-    if use_gate:
-        left_out |= {result.path for result in prepared.gate if _has_failed(result)}
+    refused = _has_failed if use_gate else _cannot_run
+    left_out |= {result.path for result in prepared.gate if refused(result)}
     return [name for name in names if name not in left_out]
 
 
 def _has_failed(result: GateResult) -> bool:
     return result.verdict == "fail"
+
+
+def _cannot_run(result: GateResult) -> bool:
+    return result.texts == 0
 
 
 def _without_folders(scenario: Scenario, prepared: Prepared) -> Scenario:

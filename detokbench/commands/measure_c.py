@@ -92,7 +92,7 @@ def measure_c(
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
-    from detokbench.report.output import progress_bar, show_measure_c
+    from detokbench.report.output import keep, progress_bar, show_measure_c
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -108,7 +108,7 @@ def measure_c(
         ids_per_step=None if ids_per_step is None else parse_count(ids_per_step, "--ids-per-step"),
     )
     check_vocabulary_name(chosen.vocabulary)
-    names = path_names() if paths is None else check_path_names(paths.split(","))
+    names = path_names() if paths is None else check_path_names(paths)
     created = utc_now()
     place = place_for("measure-c", file_name(chosen.vocabulary), created, out)
     with progress_bar() as progress:
@@ -125,16 +125,20 @@ def measure_c(
             command=command_line(sys.argv),
             progress=progress,
         )
-        stored = write_record(outcome.record, place)
-        charts = _draw(outcome.record, stored) if chart else []
-    show_measure_c(outcome.record, stored, charts, as_json=json)
+    keep(
+        outcome.record,
+        show=lambda: show_measure_c(outcome.record, as_json=json),
+        store=lambda record: write_record(record, place),
+        draw=draw_measure_c if chart else None,
+    )
     return _exit_code(outcome.error, outcome.failed_paths)
 
 
-def _draw(record: Record, stored: Path) -> list[Path]:
-    from detokbench.report.charts import draw_measure_c
+def draw_measure_c(record: Record, stored: Path) -> list[Path]:
+    """The chart beside the record; matplotlib is loaded only now."""
+    from detokbench.report.charts import draw_measure_c as draw
 
-    return draw_measure_c(record, stored)
+    return draw(record, stored)
 
 
 def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:

@@ -80,7 +80,8 @@ class CellSamples(msgspec.Struct, kw_only=True):
     batch: int
     threads: int | None = None
     prompt_len: int | None = None
-    value_s: float
+    value_s: float | None
+    """Null where the machine was so disturbed that the slope came out at zero or below."""
     intercept_s: float
     warmup_ns: int
     points: list[tuple[int, float, list[int]]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from detokbench.records.schema import Record
+from detokbench.records.store import write_beside
 from detokbench.report.measure_c_rows import Rows, label
 from detokbench.report.reading import ASSUMED_C_S
 from detokbench.report.units import US, count
@@ -16,22 +19,34 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart by the colour-blind and, by lightness, in grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MOST_BATCHES_AS_DOTS = 4
+_FORMATS = (".png", ".svg")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def draw_measure_c(record: Record, beside: Path) -> list[Path]:
     """Cost a token by path, and first-token cost over prompt length. Returns the files."""
-    from matplotlib.figure import Figure
-
+    figure_class = figures()
     rows = Rows(record)
     if not rows.batches:
         return []
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = figure_class(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_costs(left, rows)
+    if len(rows.batches) <= _MOST_BATCHES_AS_DOTS:
+        _draw_costs(left, rows)
+    else:
+        _draw_cost_lines(left, rows)
     _draw_first_tokens(right, rows)
     figure.suptitle(_caption(record), fontsize=8, color="#444444")
     return _save(figure, beside)
+
+
+def figures() -> type[Figure]:
+    """matplotlib's Figure, whatever back end a notebook has asked for in the environment."""
+    os.environ["MPLBACKEND"] = "agg"
+    from matplotlib.figure import Figure
+
+    return Figure
 
 
 def _draw_costs(axes: Axes, rows: Rows) -> None:
@@ -55,7 +70,7 @@ def _draw_costs(axes: Axes, rows: Rows) -> None:
             )
     axes.axvline(ASSUMED_C_S / US, color="#888888", linestyle="--", linewidth=1)
     axes.annotate(
-        "10 µs, often assumed for a call", (ASSUMED_C_S / US, len(pairs) - 0.45),
+        "10 µs: a call, as assumed", (ASSUMED_C_S / US, len(pairs) - 0.45),
         xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=7, color="#666666",
     )  # fmt: skip
     axes.set_xscale("log")
@@ -63,11 +78,42 @@ def _draw_costs(axes: Axes, rows: Rows) -> None:
     axes.set_ylim(-0.6, len(pairs) - 0.2)
     names = [f"{label(*pair)}{_mark(rows, pair[0])}" for pair in pairs]
     axes.set_yticks(range(len(pairs)), names)
-    axes.set_xlabel("host cost, µs a token (measured; bars: 95 % interval)")
+    has_intervals = any(row.ci_low is not None for row in rows.record.rows)
+    bars = "; bars: 95 % interval" if has_intervals else ""
+    axes.set_xlabel(f"host cost, µs a token (measured{bars})")
     axes.grid(axis="x", which="both", color="#dddddd", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.legend(fontsize=8, loc="best", frameon=True)
     axes.set_title("Cost of a token by path  (* wrong text)", fontsize=10)
+
+
+def _draw_cost_lines(axes: Axes, rows: Rows) -> None:
+    """Cost over the batch, a line a path, where dots for each batch would lie on each other."""
+    ends: list[tuple[float, str, str]] = []
+    for number, pair in enumerate(rows.timed_paths()):
+        points = [
+            (batch, row.median / US)
+            for batch in rows.batches
+            if (row := rows.get(pair[0], "per_token", batch, pair[1])) and row.median
+        ]
+        if points:
+            colour = COLOURS[number % len(COLOURS)]
+            marker = _MARKERS[number % len(_MARKERS)]
+            dashes = "-" if number < len(COLOURS) else "--"
+            axes.plot(
+                *zip(*points, strict=True), marker=marker, markersize=4, color=colour, ls=dashes
+            )
+            ends.append((points[-1][1], f"{label(*pair)}{_mark(rows, pair[0])}", colour))
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.set_xticks(rows.batches, [count(batch) for batch in rows.batches])
+    axes.minorticks_off()
+    axes.set_xlabel("batch B, sequences a step")
+    axes.set_ylabel("host cost, µs a token (measured)")
+    axes.grid(color="#dddddd", linewidth=0.5)
+    axes.set_title("Cost of a token by path  (* wrong text)", fontsize=10)
+    _label_ends(axes, ends, rows.batches[-1])
 
 
 def _mark(rows: Rows, path: str) -> str:
@@ -126,8 +172,12 @@ def _caption(record: Record) -> str:
 
 
 def _save(figure: Figure, beside: Path) -> list[Path]:
-    """Write both formats next to the record, under its name."""
-    paths = [beside.with_suffix(".png"), beside.with_suffix(".svg")]
-    for path in paths:
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return paths
+    """Write both formats next to the record, under its name and over nothing."""
+    return [write_beside(_drawn(figure, suffix), beside.with_suffix(suffix)) for suffix in _FORMATS]
+
+
+def _drawn(figure: Figure, suffix: str) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if suffix == ".svg" else None
+    figure.savefig(buffer, format=suffix.removeprefix("."), dpi=150, metadata=metadata)
+    return buffer.getvalue()
