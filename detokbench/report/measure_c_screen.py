@@ -215,8 +215,8 @@ def _warnings(record: Record) -> list[str]:
     disturbed = sum(None in row.samples for row in record.rows)
     if disturbed:
         warnings.append(
-            f"{disturbed} figures lack a process whose line had no slope above zero: the machine "
-            "was disturbed while it ran"
+            f"{disturbed} of {len(record.rows)} figures lack a process or more whose line had no "
+            "slope above zero: the machine was disturbed while it ran"
         )
     if not any(row.ci_low is not None for row in record.rows) and record.rows:
         warnings.append("too few processes for intervals: run without --quick to judge differences")
