@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from typing import Annotated
@@ -34,6 +33,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,  # plain help is a third of the start-up time
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
@@ -82,10 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except DetokbenchError as error:
         return _report(error, str(error), error.exit_code, debug)
-    except BrokenPipeError:
-        return _broken_pipe()
-    except SystemExit as ended:  # by SIGTERM
-        return ended.code if isinstance(ended.code, int) else ExitCode.BROKEN_SETUP
+    except (BrokenPipeError, SystemExit):
+        return _broken_pipe()  # the parser turns a broken pipe into SystemExit
     except Exception as error:
         return _report_other(error, debug)
     if result == ExitCode.INTERRUPTED:  # the parser turns Ctrl-C into this code
@@ -98,7 +96,11 @@ def _report_other(error: Exception, debug: bool) -> int:
     code = getattr(error, "exit_code", None)
     format_message = getattr(error, "format_message", None)
     if isinstance(code, int) and callable(format_message):
-        return _report(error, str(format_message()), code, debug)
+        message = str(format_message())
+        if message.startswith("Usage:"):  # no command given: this is the help
+            print(message)
+            return code
+        return _report(error, message, code, debug)
     if isinstance(code, int):  # typer.Exit and typer.Abort
         return code
     line = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
@@ -116,9 +118,3 @@ def _broken_pipe() -> int:
     """The reader of our output has gone (``| head``): nothing is wrong, nobody is listening."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.OK
-
-
-def entry_point() -> None:
-    """The console script. SIGTERM unwinds like an error, so that no worker is left behind."""
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    sys.exit(main())

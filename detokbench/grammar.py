@@ -36,7 +36,7 @@ def parse_count(text: str, what: str = "count", least: int = 1) -> int:
     """``"8k"`` → 8192; a whole number of at least ``least``, which is 1 or, for a context, 0."""
     match = _COUNT.fullmatch(text)
     if match is None:
-        raise usage_error(f"{what}: '{text}' is not a whole number (1k means 1,024)")
+        raise usage_error(f"{what}: '{text}' is not a whole number of 1 or more (1k means 1,024)")
     count = int(match[1]) * (1024 if match[2] else 1)
     if not least <= count <= _MAX_COUNT:
         raise usage_error(f"{what}: '{text}' must lie between {least} and {_MAX_COUNT:,}")
@@ -58,6 +58,8 @@ def _parse_part(part: str, what: str, least: int) -> Iterable[int]:
         return [parse_count(part, what, least)]
     first_text, _, rest = part.partition("..")
     last_text, colon, step_text = rest.partition(":")
+    if not first_text.strip() or not last_text.strip():
+        raise usage_error(f"{what}: '{part}' lacks an end; write for example 1..512")
     first, last = parse_count(first_text, what, least), parse_count(last_text, what, least)
     if first > last:
         raise usage_error(f"{what}: '{part}' runs backwards; write {last}..{first}")
@@ -66,6 +68,13 @@ def _parse_part(part: str, what: str, least: int) -> Iterable[int]:
         return [*steps, last]
     powers = (1 << exponent for exponent in range(_MAX_COUNT.bit_length()))
     return [first, *(power for power in powers if first < power < last), last]
+
+
+def no_such(kind: str, name: str, known: Sequence[str]) -> str:
+    """What to say of a name that is none of the known: as a file it is missing, else misspelt."""
+    if "/" in name or name.endswith((".toml", ".txt", ".json")):
+        return f"there is no {kind} file '{name}'"
+    return f"unknown {kind} '{name}'{nearest(name, known)}"
 
 
 def parse_choice(text: str, known: Sequence[_Word], what: str) -> _Word:

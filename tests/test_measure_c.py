@@ -143,15 +143,19 @@ def test_a_worker_that_dies_is_said_in_one_line(tmp_path):
     env = third_party.install(tmp_path, "dying", "import os; os._exit(9)")
     done = run("--paths", "dying", *SMALL, env=env, cwd=tmp_path)
     assert done.returncode == ExitCode.BROKEN_SETUP
-    assert done.stderr == "detokbench: a worker process died (exit code 9)\n"
+    assert done.stderr == (
+        "detokbench: a worker process died at path 'dying' in the gate (exit code 9)\n"
+    )
 
 
 def test_a_path_that_raises_while_timed_names_its_error(tmp_path):
-    step = "return [1 / (len(rows) != 2) and self.decode(i) for i in new_ids]"
+    step = "return [1 / (list(rows) != [0, 1]) and self.decode(i) for i in new_ids]"
     env = third_party.install(tmp_path, "fragile", step, expected="a test")
     done = run("--paths", "fragile", *SMALL, "--no-chart", env=env, cwd=tmp_path)
     assert done.returncode == ExitCode.BROKEN_SETUP
-    assert done.stderr.strip() == "detokbench: ZeroDivisionError: division by zero"
+    assert done.stderr.strip() == (
+        "detokbench: path 'fragile' failed while it was set up: ZeroDivisionError: division by zero"
+    )
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,12 @@ def test_unknown_scenario_is_a_usage_error_with_the_nearest_name():
     assert_error(caught, ExitCode.USAGE, "'lama3-chat'", "did you mean 'llama3-chat'")
 
 
-def test_scenario_that_is_no_text_is_a_broken_setup(tmp_path):
+def test_scenario_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_bytes(b"title = '\xff'")
     with pytest.raises(DetokbenchError) as caught:
         load_scenario(str(path))
-    assert_error(caught, ExitCode.BROKEN_SETUP, "mine.toml")
+    assert_error(caught, ExitCode.USAGE, "mine.toml", "UTF-8")
 
 
 def test_override_changes_only_what_is_given():

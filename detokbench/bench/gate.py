@@ -22,8 +22,9 @@ _BMP_END = 0xFFFF
 
 
 def gate_corpus(vocabulary: Vocabulary) -> dict[str, list[int]]:
-    """Ids of each text of the gate."""
-    return {name: vocabulary.encode(_excerpt(load_text(name))) for name in script_names()}
+    """Ids of each text of the gate that the vocabulary can express: one decode gives text back."""
+    corpus = {name: vocabulary.encode(_excerpt(load_text(name))) for name in script_names()}
+    return {name: ids for name, ids in corpus.items() if vocabulary.decode(ids).strip()}
 
 
 def _excerpt(text: str) -> str:
@@ -55,7 +56,14 @@ def check_path(
         try:
             streamed = stream_all(path_class(vocabulary), list(corpus.values()), ids_per_step)
         except Exception as error:
-            return _result(path_class, corpus, list(corpus), f"{type(error).__name__}: {error}")
+            note = f"raised {type(error).__name__}: {' '.join(str(error).split())}"
+            return GateResult(
+                path=path_class.name,
+                verdict="fail",
+                texts=len(corpus),
+                differing=list(corpus),
+                note=note,
+            )
         for name, text in zip(corpus, streamed, strict=True):
             expected = vocabulary.decode(corpus[name])
             if text != expected and name not in differing:

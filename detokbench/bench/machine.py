@@ -22,7 +22,9 @@ PACKAGES = (
     "vllm",
     "sglang",
 )
-_BUSY_LOAD = 0.5  # a load per CPU above which something else clearly runs
+# The load average still holds what ran a minute ago, so use is looked at for a moment instead.
+_LOOK_S = 0.15
+_BUSY_PERCENT = 30
 
 
 def usable_cpus() -> list[int]:
@@ -57,6 +59,7 @@ def machine_facts() -> dict[str, object]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "free_threaded": not getattr(sys, "_is_gil_enabled", lambda: True)(),
         "load_1min": round(os.getloadavg()[0], 2),
+        "busy_percent": psutil.cpu_percent(interval=_LOOK_S),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "steal_percent": getattr(psutil.cpu_times_percent(interval=None), "steal", None),
         "virtual": "hypervisor" in (_read("/proc/cpuinfo") or ""),
@@ -77,12 +80,12 @@ def package_versions() -> dict[str, str]:
 def disturbances(facts: dict[str, object]) -> list[str]:
     """What about the machine disturbs a timing, each with what to do about it."""
     warnings = []
-    load, cpus = facts["load_1min"], facts["cpus_usable"]
-    assert isinstance(load, float) and isinstance(cpus, int)
-    if load > _BUSY_LOAD * cpus:
+    busy, cpus = facts["busy_percent"], facts["cpus_usable"]
+    assert isinstance(busy, float) and isinstance(cpus, int)
+    if busy > _BUSY_PERCENT:
         warnings.append(
-            f"the machine is busy (load {load:.1f} on {cpus} CPUs): stop what else runs, or "
-            "compare ratios only"
+            f"the machine is busy ({busy:.0f} % of {cpus} CPUs before the run began): stop what "
+            "else runs, or compare ratios only"
         )
     governor = facts["governor"]
     if isinstance(governor, str) and governor not in {"performance", "schedutil"}:

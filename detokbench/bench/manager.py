@@ -51,6 +51,7 @@ class WorkerProcess:
             start_new_session=True,  # Ctrl-C reaches the manager alone, which then ends its workers
         )
         self._ready = False
+        self._at = ""  # the path at work, for when the process dies of it
         self._send(load)
 
     def _send(self, message: msgspec.Struct) -> None:
@@ -74,16 +75,19 @@ class WorkerProcess:
         self._send(request)
         while True:
             kind, content = self._receive()
-            if kind != "progress":
+            if kind == "at":
+                self._at = content
+            elif kind != "progress":
                 return content
-            if progress is not None:
+            elif progress is not None:
                 progress(content)
 
     def _receive(self) -> tuple[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise DetokbenchError(f"a worker process died ({self._last_words()})")
+            at = f" at {self._at}" if self._at else ""
+            raise DetokbenchError(f"a worker process died{at} ({self._last_words()})")
         message = msgspec.json.decode(line)
         if message["kind"] == "error":
             raise _error_of(message["content"])

@@ -77,15 +77,16 @@ def _row(
     verdict: GateVerdict,
     scenario: Scenario,
 ) -> Row:
-    summary = summarize([value for value in values if value is not None])
+    present = [value for value in values if value is not None]
+    summary = summarize(present) if present else None
     row = Row(
         path=cell.path,
         batch=cell.batch,
         metric=cell.metric,
-        median=summary.median,
-        ci_low=summary.ci_low,
-        ci_high=summary.ci_high,
-        mad=summary.mad,
+        median=summary.median if summary else None,
+        ci_low=summary.ci_low if summary else None,
+        ci_high=summary.ci_high if summary else None,
+        mad=summary.mad if summary else None,
         samples=values,
         vocab=scenario.vocabulary,
         prompt_len=scenario.prompt_len if cell.prompt_len is None else cell.prompt_len,

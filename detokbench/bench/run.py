@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from detokbench.bench.plan import Cell, CellFacts, Effort
-from detokbench.errors import DetokbenchError
+from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.provenance import file_name
 from detokbench.records.schema import ProcessRun, Record
 from detokbench.workload.scenario import Scenario
@@ -58,7 +58,14 @@ def collect(answers: Iterator[tuple[ProcessRun, dict[Cell, CellFacts]]]) -> Coll
         for process, counted in answers:
             collected.finished.append(process)
             collected.facts.update(counted)
-    except (DetokbenchError, KeyboardInterrupt) as stop:
+    except KeyboardInterrupt as stop:
+        if not collected.finished:
+            raise DetokbenchError(
+                "interrupted before a process had finished: nothing is stored",
+                ExitCode.INTERRUPTED,
+            ) from stop
+        collected.error = stop
+    except DetokbenchError as stop:
         if not collected.finished:
             raise
         collected.error = stop

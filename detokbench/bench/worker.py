@@ -5,8 +5,10 @@ One JSON message a line in either direction. Times are taken here and nowhere el
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -61,10 +63,11 @@ from detokbench.errors import DetokbenchError
 from detokbench.paths.empty import EmptyPath
 from detokbench.paths.protocol import Flags, PathClass
 from detokbench.paths.registry import load_path_class
-from detokbench.records.schema import CellSamples, NotApplicable, ProcessRun
+from detokbench.records.schema import CellSamples, GateResult, NotApplicable, ProcessRun
 from detokbench.vocab import Vocabulary, load_vocabulary
 from detokbench.workload.streams import Workload, build_workload
 
+_PR_SET_PDEATHSIG = 1
 _ADMISSION_VISITS = 2
 _BARE = {"call", "contain", "prefix_scan", "chunk", "logprobs"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
@@ -76,6 +79,7 @@ _LONG_PROMPT_ROWS = 2
 
 def main() -> None:
     """Read requests from standard input until it closes."""
+    _die_with_the_manager()
     answers = _answers_apart()
     try:
         _serve(sys.stdin.buffer, answers)
@@ -96,7 +100,7 @@ def _answers_apart() -> BinaryIO:
 def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     load = msgspec.json.decode(requests.readline(), type=LoadRequest)
     vocabulary = load_vocabulary(load.vocabulary, load.trust_remote_code)
-    classes = {name: load_path_class(name) for name in load.paths}
+    classes, broken = _load_paths(load.paths)
     _send(answers, "ready", None)
     line = requests.readline()
     if not line:
@@ -105,9 +109,42 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         case MeasureRequest() as request:
             _send(answers, "measured", _measure(request, vocabulary, classes, answers))
         case PrepareRequest() as request:
-            _send(answers, "prepared", _prepare(request, vocabulary, classes))
+            prepared = _prepare(request, vocabulary, classes, answers)
+            prepared.gate += broken
+            _send(answers, "prepared", prepared)
         case PrepareStopsRequest() as request:
             _send(answers, "prepared", prepare_stops(request, vocabulary))
+
+
+def _load_paths(names: list[str]) -> tuple[dict[str, PathClass], list[GateResult]]:
+    """The paths, and a failed gate for each that cannot be imported: others go on without it."""
+    classes: dict[str, PathClass] = {}
+    broken: list[GateResult] = []
+    for name in names:
+        try:
+            classes[name] = load_path_class(name)
+        except DetokbenchError as error:
+            broken.append(GateResult(path=name, verdict="fail", texts=0, note=str(error)))
+    return classes, broken
+
+
+@contextmanager
+def _at(answers: BinaryIO, path: str, doing: str) -> Iterator[None]:
+    """Tell the manager which path is at work, and name it in whatever it raises."""
+    _send(answers, "at", f"path '{path}' {doing}")
+    try:
+        yield
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise DetokbenchError(
+            f"path '{path}' failed {doing}: {type(error).__name__}: {why}"
+        ) from error
+
+
+def _die_with_the_manager() -> None:
+    """On Linux: be ended when the manager is, however that happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _send(answers: BinaryIO, kind: str, content: Any) -> None:
@@ -116,16 +153,24 @@ def _send(answers: BinaryIO, kind: str, content: Any) -> None:
 
 
 def _prepare(
-    request: PrepareRequest, vocabulary: Vocabulary, classes: dict[str, PathClass]
+    request: PrepareRequest,
+    vocabulary: Vocabulary,
+    classes: dict[str, PathClass],
+    answers: BinaryIO,
 ) -> Prepared:
     from detokbench.bench.gate import check_path, gate_corpus
 
-    reasons = {name: path_class.why_not(vocabulary) for name, path_class in classes.items()}
+    reasons = {}
+    for name, path_class in classes.items():
+        with _at(answers, name, "while asked whether it applies"):
+            reasons[name] = path_class.why_not(vocabulary)
     applying = [path_class for name, path_class in classes.items() if reasons[name] is None]
     gate = []
     if request.run_gate:
         corpus = gate_corpus(vocabulary)
-        gate = [check_path(path_class, vocabulary, corpus) for path_class in applying]
+        for path_class in applying:
+            with _at(answers, path_class.name, "in the gate"):
+                gate.append(check_path(path_class, vocabulary, corpus))
     workload = build_workload(
         vocabulary,
         request.scenario,
@@ -166,7 +211,12 @@ def _measure(
     workload = msgspec.msgpack.decode(Path(request.workload_file).read_bytes(), type=Workload)
     maker = _SubjectMaker(vocabulary, classes, workload, request)
     floor_ns = clock_floor_ns()
-    subjects = {cell: subject for cell in request.cells if (subject := maker.make(cell))}
+    subjects: dict[Cell, Subject] = {}
+    for cell in request.cells:
+        with _at(answers, cell.path, "while it was set up"):
+            subject = maker.make(cell)
+        if subject is not None:
+            subjects[cell] = subject
     samples: dict[Cell, Samples] = {}
     rng = random.Random(request.seed)
     with quiet_gc(request.keep_gc):
@@ -175,7 +225,8 @@ def _measure(
                 budget = _budget(cell, request)
                 if number >= budget.visits:
                     continue
-                with _threads(cell.threads, pinned, everywhere):
+                doing = f"while it was measured ({cell.metric}, B = {cell.batch})"
+                with _at(answers, cell.path, doing), _threads(cell.threads, pinned, everywhere):
                     if cell not in samples:
                         samples[cell] = warm_up_and_calibrate(subjects[cell], budget, floor_ns)
                     visit(subjects[cell], samples[cell], budget)
@@ -213,7 +264,7 @@ def _cell_samples(cell: Cell, samples: Samples) -> CellSamples:
         ids_per_step=cell.ids_per_step,
         stream_interval=cell.stream_interval,
         stop=cell.stop,
-        value_s=line.slope * 1e-9,
+        value_s=line.slope * 1e-9 if line.slope > 0 else None,
         intercept_s=line.intercept * 1e-9,
         warmup_ns=samples.warmup_ns,
         points=samples.points(),

@@ -89,7 +89,7 @@ def measure_c(
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
     from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import progress_bar, show_record
+    from detokbench.report.output import keep, progress_bar, show_record
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -105,7 +105,7 @@ def measure_c(
         ids_per_step=None if ids_per_step is None else parse_count(ids_per_step, "--ids-per-step"),
     )
     check_vocabulary_name(chosen.vocabulary)
-    names = path_names() if paths is None else check_path_names(paths.split(","))
+    names = path_names() if paths is None else check_path_names(paths)
     created = utc_now()
     place = place_for("measure-c", file_name(chosen.vocabulary), created, out)
     with progress_bar() as progress:
@@ -122,9 +122,12 @@ def measure_c(
             command=command_line(sys.argv),
             progress=progress,
         )
-        stored = write_record(outcome.record, place)
-        charts = draw_chart(outcome.record, stored) if chart else []
-    show_record(outcome.record, stored, charts, as_json=json)
+    keep(
+        outcome.record,
+        show=lambda: show_record(outcome.record, as_json=json),
+        store=lambda record: write_record(record, place),
+        draw=draw_chart if chart else None,
+    )
     return _exit_code(outcome.error, outcome.failed_paths)
 
 

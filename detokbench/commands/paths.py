@@ -2,6 +2,8 @@
 
 import typer
 
+from detokbench.errors import DetokbenchError
+
 app = typer.Typer(help="The ways from ids to text.", no_args_is_help=True)
 
 
@@ -13,11 +15,17 @@ def _group() -> None:
 @app.command("list")
 def list_paths() -> None:
     """List the paths that are installed here, ours and third parties'."""
-    from detokbench.paths.registry import load_path_class, path_names
+    from detokbench.paths.registry import path_names
     from detokbench.report.lists import print_table
 
-    classes = [load_path_class(name) for name in path_names()]
-    rows = [
-        (c.name, c.whose, next(iter((c.__doc__ or "").strip().splitlines()), "")) for c in classes
-    ]
-    print_table(["name", "whose", "what it does"], rows)
+    print_table(["name", "whose", "what it does"], [_row(name) for name in path_names()])
+
+
+def _row(name: str) -> tuple[str, str, str]:
+    from detokbench.paths.registry import load_path_class
+
+    try:
+        path = load_path_class(name)
+    except DetokbenchError as error:
+        return name, "", str(error)
+    return name, path.whose, path.summary

@@ -39,7 +39,7 @@ def plot(
     places = chart_places(paths, None if out is None else Path(out))
     for path, record, place in zip(paths, loaded, places, strict=True):
         earlier = [chart.name for chart in chart_files(place) if chart.exists()]
-        charts = draw_chart(record, place)
+        charts = draw_chart(record, place, replace=True)
         for chart in charts:
             typer.echo(str(chart))
         if not charts:

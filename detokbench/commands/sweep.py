@@ -171,7 +171,7 @@ def sweep(
     from detokbench.records.store import place_for, write_record
     from detokbench.records.sweep_request import resumed, sweep_options
     from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import progress_bar, show_record
+    from detokbench.report.output import keep, progress_bar, show_record
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -207,7 +207,7 @@ def sweep(
         stop=stop,
     )
     check_vocabulary_name(chosen.vocabulary)
-    names = path_names() if paths is None else check_path_names(paths.split(","))
+    names = path_names() if paths is None else check_path_names(paths)
     effort = effort_for(quick, rigorous)
     finished = resumed(resume, chosen, options, effort.processes) if resume is not None else []
     created = utc_now()
@@ -224,9 +224,12 @@ def sweep(
     )
     with progress_bar() as progress:
         outcome = run_sweep(plan, created, command_line(sys.argv), progress, finished)
-        stored = write_record(outcome.record, place)
-        charts = draw_chart(outcome.record, stored) if chart else []
-    show_record(outcome.record, stored, charts, as_json=json, check_model=check_model)
+    keep(
+        outcome.record,
+        show=lambda: show_record(outcome.record, as_json=json, check_model=check_model),
+        store=lambda record: write_record(record, place),
+        draw=draw_chart if chart else None,
+    )
     return _exit_code(outcome.error, outcome.failed_paths)
 
 

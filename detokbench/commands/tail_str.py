@@ -129,7 +129,7 @@ def tail_str(
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
     from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import progress_bar, show_record
+    from detokbench.report.output import keep, progress_bar, show_record
     from detokbench.tstep.curves import given_curve, roofline_curve
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
@@ -172,9 +172,12 @@ def tail_str(
             command=command_line(sys.argv),
             progress=progress,
         )
-        stored = write_record(outcome.record, place)
-        charts = draw_chart(outcome.record, stored) if chart else []
-    show_record(outcome.record, stored, charts, as_json=json)
+    keep(
+        outcome.record,
+        show=lambda: show_record(outcome.record, as_json=json),
+        store=lambda record: write_record(record, place),
+        draw=draw_chart if chart else None,
+    )
     return _exit_code(outcome.error)
 
 

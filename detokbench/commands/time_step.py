@@ -97,7 +97,7 @@ def time_step(
     from detokbench.records.provenance import command_line, utc_now
     from detokbench.records.store import place_for, write_record
     from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import progress_bar, show_record
+    from detokbench.report.output import keep, progress_bar, show_record
     from detokbench.tstep.plan import Asked, make_plan
     from detokbench.tstep.roofline import KvFormat, WeightFormat
     from detokbench.tstep.run import DEFAULT_EFFORT, QUICK_EFFORT, run_time_step
@@ -124,9 +124,12 @@ def time_step(
             command=command_line(sys.argv),
             progress=progress,
         )
-        stored = write_record(outcome.record, place)
-        charts = draw_chart(outcome.record, stored) if chart else []
-    show_record(outcome.record, stored, charts, as_json=json)
+    keep(
+        outcome.record,
+        show=lambda: show_record(outcome.record, as_json=json),
+        store=lambda record: write_record(record, place),
+        draw=draw_chart if chart else None,
+    )
     return _exit_code(outcome.error)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from detokbench.vocab.vocabulary import Vocabulary
@@ -45,13 +45,23 @@ class DetokPath(Protocol):
 class PathClass(Protocol):
     """What the registry knows about a path before it is built."""
 
-    name: ClassVar[str]
-    whose: ClassVar[str]
-    """Whose code does it this way."""
-    expected_to_fail: ClassVar[str]
-    """Why the gate expects wrong text from this path; empty for a path that should be right."""
-    thread_counts: ClassVar[tuple[int | None, ...]]
-    """Thread counts to measure it with: (None,) for a path without threads, 0 for all."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def whose(self) -> str:
+        """Whose code does it this way."""
+
+    @property
+    def expected_to_fail(self) -> str:
+        """Why the gate expects wrong text from this path; empty for one that should be right."""
+
+    @property
+    def thread_counts(self) -> tuple[int | None, ...]:
+        """Thread counts to measure it with: (None,) for a path without threads, 0 for all."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
 
     def __call__(self, vocabulary: Vocabulary) -> DetokPath: ...
 

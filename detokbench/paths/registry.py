@@ -6,13 +6,15 @@ without importing the paths themselves.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import cast
+from typing import Any
 
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import nearest
-from detokbench.paths.protocol import PathClass
+from detokbench.paths.protocol import DetokPath, PathClass
+from detokbench.vocab.vocabulary import Vocabulary
 
 GROUP = "detokbench.paths"
 # The order of tables: from what everybody tries first to the cure.
@@ -29,6 +31,42 @@ _ORDER = (
 )
 
 
+@dataclass(frozen=True)
+class RegisteredPath:
+    """A path as its entry point names it; what its class does not say has a default."""
+
+    name: str
+    build: Any
+
+    def __call__(self, vocabulary: Vocabulary, **options: Any) -> DetokPath:
+        path: DetokPath = self.build(vocabulary, **options)
+        return path
+
+    @property
+    def whose(self) -> str:
+        """Whose code does it this way; by default the module's."""
+        return str(getattr(self.build, "whose", self.build.__module__))
+
+    @property
+    def summary(self) -> str:
+        """The first line of the class's docstring, without mark-up."""
+        lines = (self.build.__doc__ or "").strip().splitlines()
+        return lines[0].replace("``", "") if lines else ""
+
+    @property
+    def expected_to_fail(self) -> str:
+        return str(getattr(self.build, "expected_to_fail", ""))
+
+    @property
+    def thread_counts(self) -> tuple[int | None, ...]:
+        return tuple(getattr(self.build, "thread_counts", (None,)))
+
+    def why_not(self, vocabulary: Vocabulary) -> str | None:
+        """Why the path does not apply to ``vocabulary``; by default it always does."""
+        answer = getattr(self.build, "why_not", None)
+        return None if answer is None else answer(vocabulary)
+
+
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
@@ -43,8 +81,11 @@ def path_names() -> list[str]:
     return list(_entry_points())
 
 
-def check_path_names(names: list[str]) -> list[str]:
-    """The same names without repeats; an unknown one is a usage error."""
+def check_path_names(text: str) -> list[str]:
+    """The names in a list with commas, without repeats; an unknown one is a usage error."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise usage_error(f"--paths: '{text}' has an empty part; write for example fast,slow")
     known = path_names()
     for name in names:
         if name not in known:
@@ -54,8 +95,12 @@ def check_path_names(names: list[str]) -> list[str]:
 
 def load_path_class(name: str) -> PathClass:
     """Import a path. Raises DetokbenchError: exit code 2 if unknown, 5 if it cannot be imported."""
-    check_path_names([name])
+    check_path_names(name)
     try:
-        return cast(PathClass, _entry_points()[name].load())
+        loaded = _entry_points()[name].load()
     except Exception as error:
-        raise DetokbenchError(f"path '{name}' cannot be imported: {error}") from error
+        why = " ".join(str(error).split())
+        raise DetokbenchError(
+            f"path '{name}' cannot be imported: {type(error).__name__}: {why}"
+        ) from error
+    return RegisteredPath(name, loaded)

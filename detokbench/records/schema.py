@@ -110,7 +110,8 @@ class CellSamples(msgspec.Struct, kw_only=True):
     ids_per_step: int | None = None
     stream_interval: int | None = None
     stop: str | None = None
-    value_s: float
+    value_s: float | None
+    """Null where the machine was so disturbed that the slope came out at zero or below."""
     intercept_s: float
     warmup_ns: int
     points: list[tuple[int, float, list[int]]]

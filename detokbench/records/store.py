@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -14,6 +15,7 @@ from detokbench.errors import DetokbenchError, usage_error
 from detokbench.records.schema import SCHEMA_VERSION, Record
 
 DEFAULT_FOLDER = Path("results")
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 def place_for(record_kind: str, vocabulary: str, created: str, out: str | None) -> Path:
@@ -42,7 +44,7 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise DetokbenchError(
-            f"cannot write results to {folder} ({error.strerror}); name another place with --out"
+            f"cannot write results to {folder} ({_why(error)}); name another place with --out"
         ) from error
 
 
@@ -83,14 +85,27 @@ def _taken(path: Path) -> DetokbenchError:
     return usage_error(f"--out: {path} exists already; pages are never overwritten")
 
 
+def _why(error: OSError) -> str:
+    return "it is a file" if isinstance(error, FileExistsError) else str(error.strerror)
+
+
 def write_record(record: Record, wanted: Path) -> Path:
-    """Store a record; where ``wanted`` exists a number is added. Returns the path used."""
-    content = encode(record)
+    """Store a record; where ``wanted`` exists a number is added. Returns the path used.
+
+    Raises DetokbenchError (exit code 5) where it cannot be written.
+    """
+    return write_beside(encode(record), wanted)
+
+
+def write_beside(content: bytes, wanted: Path) -> Path:
+    """Write a file under this name or, where it is taken, one with a number. Returns the path."""
     for path in _free_names(wanted):
         try:
             write_new(path, content)
         except FileExistsError:
             continue
+        except OSError as error:
+            raise DetokbenchError(f"cannot write {wanted.name}: {error.strerror}") from error
         return path
     raise AssertionError("unreachable: names never run out")
 
@@ -128,13 +143,22 @@ def write_new(path: Path, content: bytes) -> None:
             file.write(content)
         Path(temporary).chmod(0o644)
         os.link(temporary, path)  # unlike a rename, it fails where the name is taken
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links
-        with path.open("xb") as file:
-            file.write(content)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _write_exclusively(path, content)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _write_exclusively(path: Path, content: bytes) -> None:
+    """The same on a file system without links; there a reader may see half of it for a moment."""
+    with path.open("xb") as file:
+        try:
+            file.write(content)
+        except OSError:
+            path.unlink()
+            raise
 
 
 def read_record(path: Path) -> Record:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from detokbench.records.schema import Record
+from detokbench.records.store import write_beside
 from detokbench.report.measure_c_rows import Rows, label
 from detokbench.report.reading import ASSUMED_C_S
 from detokbench.report.units import US, count
@@ -18,22 +20,34 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart by the colour-blind and, by lightness, in grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MOST_BATCHES_AS_DOTS = 4
+_FORMATS = (".png", ".svg")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def measure_c_figure(record: Record) -> Figure | None:
     """Cost a token by path, and first-token cost over prompt length. None without such rows."""
-    from matplotlib.figure import Figure
-
+    figure_class = figures()
     rows = Rows(record)
     if not rows.batches:
         return None
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = figure_class(figsize=(11, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_costs(left, rows)
+    if len(rows.batches) <= _MOST_BATCHES_AS_DOTS:
+        _draw_costs(left, rows)
+    else:
+        _draw_cost_lines(left, rows)
     _draw_first_tokens(right, rows)
     figure.suptitle(caption(record), fontsize=8, color="#444444")
     return figure
+
+
+def figures() -> type[Figure]:
+    """matplotlib's Figure, whatever back end a notebook has asked for in the environment."""
+    os.environ["MPLBACKEND"] = "agg"
+    from matplotlib.figure import Figure
+
+    return Figure
 
 
 def _draw_costs(axes: Axes, rows: Rows) -> None:
@@ -57,7 +71,7 @@ def _draw_costs(axes: Axes, rows: Rows) -> None:
             )
     axes.axvline(ASSUMED_C_S / US, color="#888888", linestyle="--", linewidth=1)
     axes.annotate(
-        "10 µs, often assumed for a call", (ASSUMED_C_S / US, len(pairs) - 0.45),
+        "10 µs: a call, as assumed", (ASSUMED_C_S / US, len(pairs) - 0.45),
         xytext=(-4, 0), textcoords="offset points", ha="right", fontsize=7, color="#666666",
     )  # fmt: skip
     axes.set_xscale("log")
@@ -65,11 +79,42 @@ def _draw_costs(axes: Axes, rows: Rows) -> None:
     axes.set_ylim(-0.6, len(pairs) - 0.2)
     names = [f"{label(*pair)}{_mark(rows, pair[0])}" for pair in pairs]
     axes.set_yticks(range(len(pairs)), names)
-    axes.set_xlabel("host cost, µs a token (measured; bars: 95 % interval)")
+    has_intervals = any(row.ci_low is not None for row in rows.record.rows)
+    bars = "; bars: 95 % interval" if has_intervals else ""
+    axes.set_xlabel(f"host cost, µs a token (measured{bars})")
     axes.grid(axis="x", which="both", color="#dddddd", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.legend(fontsize=8, loc="best", frameon=True)
     axes.set_title("Cost of a token by path  (* wrong text)", fontsize=10)
+
+
+def _draw_cost_lines(axes: Axes, rows: Rows) -> None:
+    """Cost over the batch, a line a path, where dots for each batch would lie on each other."""
+    ends: list[tuple[float, str, str]] = []
+    for number, pair in enumerate(rows.timed_paths()):
+        points = [
+            (batch, row.median / US)
+            for batch in rows.batches
+            if (row := rows.get(pair[0], "per_token", batch, pair[1])) and row.median
+        ]
+        if points:
+            colour = COLOURS[number % len(COLOURS)]
+            marker = _MARKERS[number % len(_MARKERS)]
+            dashes = "-" if number < len(COLOURS) else "--"
+            axes.plot(
+                *zip(*points, strict=True), marker=marker, markersize=4, color=colour, ls=dashes
+            )
+            ends.append((points[-1][1], f"{label(*pair)}{_mark(rows, pair[0])}", colour))
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.set_xticks(rows.batches, [count(batch) for batch in rows.batches])
+    axes.minorticks_off()
+    axes.set_xlabel("batch B, sequences a step")
+    axes.set_ylabel("host cost, µs a token (measured)")
+    axes.grid(color="#dddddd", linewidth=0.5)
+    axes.set_title("Cost of a token by path  (* wrong text)", fontsize=10)
+    _label_ends(axes, ends, rows.batches[-1])
 
 
 def _mark(rows: Rows, path: str) -> str:
@@ -142,11 +187,19 @@ def chart_files(beside: Path) -> tuple[Path, Path]:
     return beside.with_suffix(".png"), beside.with_suffix(".svg")
 
 
-def save_figure(figure: Figure, beside: Path) -> list[Path]:
-    """Write both formats next to the record, under its name, over an earlier drawing."""
+def save_figure(figure: Figure, beside: Path, replace: bool) -> list[Path]:
+    """Write both formats next to the record, under its name.
+
+    With ``replace`` over an earlier drawing, else under another name where there is such a file.
+    """
     png, svg = chart_files(beside)
-    figure.savefig(png, dpi=150)
-    svg.write_text(svg_text(figure, names=beside.stem), encoding="utf-8")
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=150)
+    contents = {png: picture.getvalue(), svg: svg_text(figure, names=beside.stem).encode()}
+    if not replace:
+        return [write_beside(content, path) for path, content in contents.items()]
+    for path, content in contents.items():
+        path.write_bytes(content)
     return [png, svg]
 
 

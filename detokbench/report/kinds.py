@@ -62,7 +62,10 @@ def read_known(path: Path) -> Record:
     return record
 
 
-def draw_chart(record: Record, beside: Path) -> list[Path]:
-    """Draw a record's chart next to a path, as PNG and SVG. Returns the files, none or two."""
+def draw_chart(record: Record, beside: Path, replace: bool = False) -> list[Path]:
+    """Draw a record's chart next to a path, as PNG and SVG. Returns the files, none or two.
+
+    ``replace`` says whether files of these names may be written over.
+    """
     figure = kind_of(record).make_figure(record)
-    return [] if figure is None else save_figure(figure, beside)
+    return [] if figure is None else save_figure(figure, beside, replace)

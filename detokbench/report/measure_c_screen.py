@@ -39,6 +39,8 @@ def print_measure_c(record: Record, console: Console) -> None:
         console.print(line, highlight=False)
     if rows.batches:
         console.print(_cost_table(rows, console.width))
+        for note in _left_out(rows, console.width):
+            console.print(note, highlight=False)
         console.print(_floor_line(rows, console.width), highlight=False)
     if rows.prompt_lens:
         console.print(_first_token_table(rows))
@@ -73,7 +75,7 @@ def _cost_table(rows: Rows, width: int) -> Table:
         _Column("path", 0),
         _Column("calls\n/token", _MEDIUM),
         _Column("ids→\ntokens", _WIDE),
-        _Column("c\nµs/call", _NARROW),
+        _Column(f"c, B={rows.main_batch}\nµs/call", _NARROW),
         _Column("10 µs\n÷ c", _WIDE),
         *(_Column(f"B={b}\nµs/token", 0 if b == rows.main_batch else _NARROW) for b in batches),
         _Column(f"±%\nB={rows.main_batch}", _MEDIUM),
@@ -90,6 +92,16 @@ def _cost_table(rows: Rows, width: int) -> Table:
         cells = _cost_cells(rows, path, threads, batches)
         table.add_row(*(cell for cell, visible in zip(cells, shown, strict=True) if visible))
     return table
+
+
+def _left_out(rows: Rows, width: int) -> list[str]:
+    notes = []
+    if width < _WIDE:
+        notes.append(f"(a terminal of {_WIDE} columns shows more)")
+    hidden = len(rows.batches) - len(_batch_columns(rows))
+    if hidden:
+        notes.append(f"({hidden} more batches are in the record and the chart)")
+    return notes
 
 
 def _batch_columns(rows: Rows) -> list[int]:
@@ -183,6 +195,8 @@ def _gate_lines(record: Record) -> list[str]:
 
 
 def _gate_line(result: GateResult) -> str:
+    if result.note.startswith("raised") or not result.texts:
+        return f"! {result.path}: {result.note}."
     share = f"{len(result.differing)} of {result.texts} texts differ"
     if result.verdict == "expected":
         return f"* {result.path}: {share}, as expected: {result.note}."
@@ -198,6 +212,12 @@ def _warnings(record: Record) -> list[str]:
     if record.partial:
         done, wanted = record.settings["processes_finished"], record.settings["processes"]
         warnings.append(f"partial: {done} of {wanted} processes finished")
+    disturbed = sum(None in row.samples for row in record.rows)
+    if disturbed:
+        warnings.append(
+            f"{disturbed} of {len(record.rows)} figures lack a process or more whose line had no "
+            "slope above zero: the machine was disturbed while it ran"
+        )
     if not any(row.ci_low is not None for row in record.rows) and record.rows:
         warnings.append("too few processes for intervals: run without --quick to judge differences")
     if record.scenario["stop"]:

@@ -4,28 +4,51 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from detokbench.records.schema import Record
 
 
-def show_record(
-    record: Record, path: Path, charts: list[Path], *, as_json: bool, check_model: bool = False
-) -> None:
-    """Print one screen, or with ``as_json`` the record; say where the files are.
+def show_record(record: Record, *, as_json: bool, check_model: bool = False) -> None:
+    """Print one screen, or with ``as_json`` the record.
 
     ``check_model`` adds to the screen of a sweep how true the model is to it.
     """
     from detokbench.records.store import encode
 
     if as_json:
-        sys.stdout.buffer.write(encode(record))
-        sys.stdout.buffer.flush()
+        sys.stdout.write(encode(record).decode())
+        sys.stdout.flush()
     else:
         print_record(record, check_model=check_model)
-    drawn = "".join(f", {chart.name}" for chart in charts)
-    print(f"record: {path}{drawn}", file=sys.stderr)
+
+
+def keep(
+    record: Record,
+    show: Callable[[], None],
+    store: Callable[[Record], Path],
+    draw: Callable[[Record, Path], list[Path]] | None,
+) -> None:
+    """Show a record, store it, draw its charts, and say where the files are.
+
+    In this order, and none of them keeps the next from happening: a reader that leaves, a full
+    disk or a chart that fails loses nothing else. Raises DetokbenchError where the record could
+    not be stored.
+    """
+    with suppress(BrokenPipeError):
+        show()
+    stored = store(record)
+    print(f"record: {stored}", file=sys.stderr)
+    if draw is None:
+        return
+    try:
+        charts = draw(record, stored)
+    except Exception as error:
+        print(f"! no chart: {type(error).__name__}: {error}", file=sys.stderr)
+        return
+    if charts:
+        print(f"chart: {', '.join(chart.name for chart in charts)}", file=sys.stderr)
 
 
 def print_record(record: Record, *, check_model: bool = False) -> None:

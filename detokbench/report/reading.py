@@ -59,6 +59,8 @@ def _assumption(rows: Rows) -> str | None:
         return None
     factor = ASSUMED_C_S / call.median
     how = f"{times(factor)} too high" if factor > 1 else f"{times(1 / factor)} too low"
+    if 0.95 < factor < 1.05:
+        how = "right"
     return f"One DecodeStream.step takes {_us(call)} µs: the 10 µs often assumed is {how} for it."
 
 

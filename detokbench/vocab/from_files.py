@@ -8,6 +8,8 @@ from typing import Any
 from detokbench.errors import DetokbenchError
 from detokbench.vocab.vocabulary import Vocabulary
 
+_LONGEST = 160
+
 
 def load_file(path: Path) -> Vocabulary:
     """A ``tokenizer.json``. Raises DetokbenchError (exit code 5) where it is not one."""
@@ -23,7 +25,9 @@ def load_file(path: Path) -> Vocabulary:
         raise DetokbenchError(
             f"{path} is not a tokenizer.json that tokenizers can read: {_one_line(error)}"
         ) from error
-    return Vocabulary(path.name, tokenizer, rust_tokenizer_of(tokenizer), f"file {path.name}")
+    # Every model calls this file the same, so the folder's name says more.
+    name = path.parent.name if path.name == "tokenizer.json" and path.parent.name else path.name
+    return Vocabulary(name, tokenizer, rust_tokenizer_of(tokenizer), f"file {path.name}")
 
 
 def load_pretrained(name: str, trust_remote_code: bool) -> Vocabulary:
@@ -54,5 +58,5 @@ def _why_not(name: str, folder: Path, error: Exception) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    words = " ".join(str(error).split())
+    return words[:_LONGEST] + "…" if len(words) > _LONGEST else words or type(error).__name__

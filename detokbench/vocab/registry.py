@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from detokbench.errors import usage_error
-from detokbench.grammar import nearest
+from detokbench.grammar import no_such
 from detokbench.vocab.vocabulary import Vocabulary
 
 DEFAULT_VOCABULARY = "llama-3"
@@ -40,9 +40,9 @@ def known_vocabularies() -> list[KnownVocabulary]:
 def check_vocabulary_name(name: str) -> None:
     """Refuse a name that cannot be a vocabulary (exit code 2), without loading anything."""
     known = [vocabulary.name for vocabulary in known_vocabularies()]
-    if name in known or Path(name).exists() or _HUB_ID.fullmatch(name):
+    if name in known or (name and Path(name).exists()) or _HUB_ID.fullmatch(name):
         return
-    raise usage_error(f"unknown vocabulary '{name}'{nearest(name, known)}")
+    raise usage_error(no_such("vocabulary", name, known))
 
 
 def load_vocabulary(name: str, trust_remote_code: bool = False) -> Vocabulary:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from detokbench.errors import DetokbenchError, usage_error
-from detokbench.grammar import nearest, parse_count, parse_count_list
+from detokbench.grammar import no_such, parse_count, parse_count_list
 
 DEFAULT_SCENARIO = "llama3-chat"
 
@@ -73,7 +73,7 @@ def load_scenario(name: str) -> tuple[Scenario, Path]:
     if not path.is_file():
         path = Path(name)
     if not path.is_file():
-        raise usage_error(f"unknown scenario '{name}'{nearest(name, scenario_names())}")
+        raise usage_error(no_such("scenario", name, scenario_names()))
     return _resolve(path.stem, _read(path), path.name), path.parent
 
 
@@ -111,8 +111,10 @@ def _read(path: Path) -> ScenarioFile:
         raise usage_error(f"scenario {path.name} is not TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise usage_error(f"scenario {path.name}: {_name_the_key(str(error))}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DetokbenchError(f"cannot read the scenario {path.name}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise usage_error(f"scenario {path.name} is not UTF-8: {error.reason}") from error
+    except OSError as error:
+        raise DetokbenchError(f"cannot read the scenario {path.name}: {error.strerror}") from error
 
 
 def _name_the_key(message: str) -> str:

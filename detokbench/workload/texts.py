@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from detokbench.errors import DetokbenchError, usage_error
-from detokbench.grammar import nearest
+from detokbench.grammar import no_such
 
 # Up to the full stop of any of the scripts, or a newline, and the spaces after it.
 _SENTENCE = re.compile(r".+?(?:[.!?。！？।။។።]+\s+|[。！？]|\n+|\Z)", re.DOTALL)
@@ -41,7 +41,7 @@ def load_text(name: str, beside: Path | None = None) -> str:
     if path is None:
         path = (beside or Path()) / name
         if not path.is_file():
-            raise usage_error(f"unknown text '{name}'{nearest(name, text_names())}")
+            raise usage_error(no_such("text", name, text_names()))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
