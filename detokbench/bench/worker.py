@@ -219,11 +219,14 @@ def _budget(cell: Cell, request: MeasureRequest) -> Budget:
     if cell.metric in {"admit", "first_token"}:
         visits = min(effort.visits, _ADMISSION_VISITS)
         return Budget(warmup_ns=0, visit_ns=round(effort.visit_ms * 2e5), visits=visits)
-    share = _SHARE_OF_CALLS if cell.metric == "call" else 1.0
+    bare = cell.metric == "call"
+    share = _SHARE_OF_CALLS if bare else 1.0
+    warmup_ns = round(effort.warmup_ms * 1e6)
     return Budget(
-        warmup_ns=round(effort.warmup_ms * share * 1e6),
+        warmup_ns=warmup_ns,
         visit_ns=round(effort.visit_ms * share * 1e6),
         visits=effort.visits,
+        rewarm_ns=warmup_ns if bare else 0,
     )
 
 
