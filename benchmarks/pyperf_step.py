@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pyperf
 
+from detokbench.bench.subjects import CALLS_TO_RECORD
+
 BATCH = 32
-CALLS = 2048
 
 
 def timed_loop() -> Callable[[int], float]:
@@ -24,7 +25,7 @@ def timed_loop() -> Callable[[int], float]:
     workload = build_workload(vocabulary, scenario, folder, seed=0)
     subject = StreamCalls(vocabulary, workload.prompts[:BATCH], workload.steps(BATCH, 1), Flags())
     gc.disable()  # as measure-c does
-    return lambda rounds: sum(subject.run(CALLS).ns for _ in range(rounds)) * 1e-9
+    return lambda rounds: sum(subject.run(subject.limit).ns for _ in range(rounds)) * 1e-9
 
 
 if __name__ == "__main__":
@@ -32,4 +33,4 @@ if __name__ == "__main__":
     runner.parse_args()
     # Only workers need the loop: pyperf's own process must not load a vocabulary for nothing.
     function = timed_loop() if runner.args.worker else float
-    runner.bench_time_func("DecodeStream.step", function, inner_loops=CALLS)
+    runner.bench_time_func("DecodeStream.step", function, inner_loops=CALLS_TO_RECORD)

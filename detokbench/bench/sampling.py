@@ -26,11 +26,16 @@ _MOST_REPEATS = 10
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to spend on one subject in one process, in nanoseconds."""
+    """How long to spend on one subject in one process, in nanoseconds.
+
+    ``rewarm_ns`` is run untimed at the start of each visit, for subjects that are to be timed with
+    warm caches whatever ran before them.
+    """
 
     warmup_ns: int
     visit_ns: int
     visits: int
+    rewarm_ns: int = 0
 
 
 @dataclass
@@ -92,6 +97,9 @@ def visit(subject: Subject, samples: Samples, budget: Budget) -> None:
     """Take every multiple of N as often as the time of a visit allows, at least twice."""
     sizes = [samples.base * multiple for multiple in MULTIPLES]
     sizes = [n for n in sizes if n <= subject.limit] or [subject.limit]
+    start = perf_counter_ns()
+    while perf_counter_ns() - start < budget.rewarm_ns:
+        subject.run(sizes[-1])
     start = perf_counter_ns()
     for repeat in range(1, _MOST_REPEATS + 1):
         for n in sizes:

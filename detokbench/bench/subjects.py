@@ -14,7 +14,7 @@ from detokbench.bench.recording import STREAM_STEP, CallLog, RecordingVocabulary
 from detokbench.paths.protocol import DetokPath, Flags, PathClass
 from detokbench.vocab.vocabulary import Vocabulary
 
-_CALLS_TO_RECORD = 1024
+CALLS_TO_RECORD = 1024
 
 
 class Timing(NamedTuple):
@@ -97,7 +97,10 @@ class BareCalls:
 
 
 class StreamCalls:
-    """``DecodeStream.step`` on its own, one stream a row; a unit is one call."""
+    """``DecodeStream.step`` on its own, one stream a row; a unit is one call.
+
+    Few enough calls that going round them keeps the caches warm, as with the other bare calls.
+    """
 
     def __init__(
         self,
@@ -109,7 +112,8 @@ class StreamCalls:
         self._vocabulary = vocabulary
         self._prompts = prompts
         self._first = [ids[0] for ids in steps[0]]
-        self._ids = [(row, i) for step in steps[1:] for row, ids in enumerate(step) for i in ids]
+        ids = [(row, i) for step in steps[1:] for row, ids in enumerate(step) for i in ids]
+        self._ids = ids[:CALLS_TO_RECORD]
         self._skip = flags.skip_special_tokens
         self._pairs: list[tuple[Any, int]] = []
         self._position = 0
@@ -185,7 +189,7 @@ def count_calls(
     path.step(rows, steps[0])
     recording.log.clear()
     tokens_per_step = sum(map(len, steps[0]))
-    taken = steps[1 : 2 + _CALLS_TO_RECORD // (2 * tokens_per_step)]
+    taken = steps[1 : 2 + CALLS_TO_RECORD // (2 * tokens_per_step)]
     for ids in taken:
         path.step(rows, ids)
     tokens = len(taken) * tokens_per_step

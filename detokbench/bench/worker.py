@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, BinaryIO
@@ -22,18 +21,12 @@ import msgspec
 
 from detokbench.bench.check_streams import (
     check_streams,
-    read_streams,
     stop_check,
     write_streams,
 )
-from detokbench.bench.check_subjects import CheckSubjects
-from detokbench.bench.chunks import ChunkPart
-from detokbench.bench.logprobs import LogprobText
 from detokbench.bench.machine import pin_to, usable_cpus
 from detokbench.bench.plan import (
-    FLOOR,
     Cell,
-    CellFacts,
     LoadRequest,
     Measured,
     MeasureRequest,
@@ -51,17 +44,12 @@ from detokbench.bench.sampling import (
     warm_up_and_calibrate,
 )
 from detokbench.bench.stop_sets import one_set
+from detokbench.bench.subject_maker import SubjectMaker
 from detokbench.bench.subjects import (
-    Admission,
-    CallCount,
-    PathSteps,
     Subject,
-    bare_calls,
-    count_calls,
 )
 from detokbench.errors import DetokbenchError
-from detokbench.paths.empty import EmptyPath
-from detokbench.paths.protocol import Flags, PathClass
+from detokbench.paths.protocol import PathClass
 from detokbench.paths.registry import load_path_class
 from detokbench.records.schema import CellSamples, GateResult, NotApplicable, ProcessRun
 from detokbench.vocab import Vocabulary, load_vocabulary
@@ -71,10 +59,7 @@ _PR_SET_PDEATHSIG = 1
 _ADMISSION_VISITS = 2
 _BARE = {"call", "contain", "prefix_scan", "chunk", "logprobs"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
-_LOGPROB_IDS = 2048
 _STOPPED_ROWS = 32
-_LONG_PROMPT = 8192
-_LONG_PROMPT_ROWS = 2
 
 
 def main() -> None:
@@ -209,7 +194,7 @@ def _measure(
     pinned = [request.cpu] if request.cpu is not None else everywhere
     pinned_here = pin_to(pinned)
     workload = msgspec.msgpack.decode(Path(request.workload_file).read_bytes(), type=Workload)
-    maker = _SubjectMaker(vocabulary, classes, workload, request)
+    maker = SubjectMaker(vocabulary, classes, workload, request)
     floor_ns = clock_floor_ns()
     subjects: dict[Cell, Subject] = {}
     for cell in request.cells:
@@ -245,11 +230,14 @@ def _budget(cell: Cell, request: MeasureRequest) -> Budget:
     if cell.metric in {"admit", "first_token"}:
         visits = min(effort.visits, _ADMISSION_VISITS)
         return Budget(warmup_ns=0, visit_ns=round(effort.visit_ms * 2e5), visits=visits)
-    share = _SHARE_OF_CALLS if cell.metric in _BARE else 1.0
+    bare = cell.metric in _BARE
+    share = _SHARE_OF_CALLS if bare else 1.0
+    warmup_ns = round(effort.warmup_ms * 1e6)
     return Budget(
-        warmup_ns=round(effort.warmup_ms * share * 1e6),
+        warmup_ns=warmup_ns,
         visit_ns=round(effort.visit_ms * share * 1e6),
         visits=effort.visits,
+        rewarm_ns=warmup_ns if bare else 0,
     )
 
 
@@ -269,90 +257,6 @@ def _cell_samples(cell: Cell, samples: Samples) -> CellSamples:
         warmup_ns=samples.warmup_ns,
         points=samples.points(),
     )
-
-
-class _SubjectMaker:
-    """Builds the subject of each cell, each with a path object of its own."""
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        classes: dict[str, PathClass],
-        workload: Workload,
-        request: MeasureRequest,
-    ) -> None:
-        flags = request.scenario.flags
-        self._vocabulary = vocabulary
-        self._classes = classes
-        self._workload = workload
-        self._ids_per_step = request.scenario.ids_per_step
-        self._flags = Flags(flags.skip_special_tokens, flags.spaces_between_special_tokens)
-        self._workload_file = request.workload_file
-        self._counts: dict[tuple[str, int], CallCount] = {}
-        self._steps_of: dict[tuple[int, int], list[list[list[int]]]] = {}
-        self.facts: dict[Cell, CellFacts] = {}
-
-    def make(self, cell: Cell) -> Subject | None:
-        """The subject of a cell; None where there is nothing to time."""
-        if cell.stops is not None:
-            return self._checks.make(cell)
-        if cell.metric in {"chunk", "logprobs"}:
-            return self._text_of_chunks(cell)
-        return self._calls(cell) if cell.metric == "call" else self._path_subject(cell)
-
-    def _text_of_chunks(self, cell: Cell) -> Subject:
-        if cell.alternatives is None:
-            return ChunkPart(cell.path, self._deltas())
-        ids = [token_id for row in self._workload.outputs for token_id in row]
-        return LogprobText(self._vocabulary, ids[:_LOGPROB_IDS], cell.alternatives)
-
-    def _path_subject(self, cell: Cell) -> Subject:
-        path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]
-        path = path_class(self._vocabulary)
-        prompts = self._workload.prompts[: cell.batch]
-        if cell.metric == "host_step":
-            # An engine's step brings the scenario's ids; the path may get those of several at once.
-            new_ids = cell.ids_per_step or self._ids_per_step
-            steps = self._steps(cell.batch, new_ids)
-            return PathSteps(path, prompts, steps, self._flags, new_ids / self._ids_per_step)
-        if cell.prompt_len is None:
-            return PathSteps(path, prompts, self._steps(cell.batch), self._flags)
-        rows = _LONG_PROMPT_ROWS if cell.prompt_len >= _LONG_PROMPT else None
-        prompts = self._workload.admit_prompts[cell.prompt_len][:rows]
-        first_ids = self._workload.admit_first_ids[:rows]
-        first_token = cell.metric == "first_token"
-        return Admission(path, prompts, first_ids, self._flags, first_token)
-
-    @cached_property
-    def _checks(self) -> CheckSubjects:
-        return CheckSubjects(self._vocabulary, read_streams(self._workload_file))
-
-    def _steps(self, batch: int, ids_per_step: int | None = None) -> list[list[list[int]]]:
-        key = (batch, ids_per_step or self._ids_per_step)
-        if key not in self._steps_of:
-            self._steps_of[key] = self._workload.steps(*key)
-        return self._steps_of[key]
-
-    def _deltas(self) -> list[str]:
-        decode = self._vocabulary.decode
-        return [decode([token_id]) for token_id in self._workload.outputs[0]]
-
-    def _calls(self, cell: Cell) -> Subject | None:
-        prompts = self._workload.prompts[: cell.batch]
-        steps = self._steps(cell.batch)
-        key = (cell.path, cell.batch)
-        if key not in self._counts:
-            path_class = self._classes[cell.path]
-            self._counts[key] = count_calls(
-                path_class, self._vocabulary, prompts, steps, self._flags
-            )
-        count = self._counts[key]
-        self.facts[cell] = CellFacts(
-            call=count.name,
-            calls_per_token=count.calls_per_token,
-            lookups_per_token=count.lookups_per_token,
-        )
-        return bare_calls(count, self._vocabulary, prompts, steps, self._flags)
 
 
 def _start_thread_pool(vocabulary: Vocabulary) -> None:
