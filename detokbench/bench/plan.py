@@ -34,7 +34,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     visits: int
 
 
-DEFAULT_EFFORT = Effort(name="default", processes=6, warmup_ms=3, visit_ms=5, visits=4)
+DEFAULT_EFFORT = Effort(name="default", processes=6, warmup_ms=3, visit_ms=6, visits=3)
 QUICK_EFFORT = Effort(name="quick", processes=2, warmup_ms=1.5, visit_ms=3, visits=2)
 RIGOROUS_EFFORT = Effort(name="rigorous", processes=20, warmup_ms=10, visit_ms=20, visits=5)
 
