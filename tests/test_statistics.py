@@ -17,7 +17,7 @@ from detokbench.bench.statistics import (
 # Seconds a token of ``fast`` in six processes of one run; the last was disturbed.
 STORED = [9.49e-7, 9.53e-7, 9.51e-7, 9.62e-7, 9.47e-7, 13.1e-7]
 
-values_of_processes = st.lists(st.floats(1e-9, 1e-3), min_size=3, max_size=20)
+values_of_processes = st.lists(st.floats(1e-9, 1e-3), min_size=5, max_size=20)
 
 
 def test_median_and_spread_ignore_one_disturbed_process():
@@ -28,12 +28,12 @@ def test_median_and_spread_ignore_one_disturbed_process():
 
 def test_interval_shows_the_disturbed_process():
     low, high = bootstrap_interval(STORED)
-    assert low == pytest.approx(9.48e-7, rel=1e-3)
+    assert low == pytest.approx(9.48e-7, rel=2e-3)
     assert high > 9.62e-7
 
 
-def test_under_three_processes_there_is_no_interval():
-    assert bootstrap_interval([1.0, 2.0]) == (None, None)
+def test_under_five_processes_there_is_no_interval():
+    assert bootstrap_interval([1.0, 2.0, 3.0, 4.0]) == (None, None)
     assert summarize([1.0]).ci_low is None
 
 
@@ -65,13 +65,14 @@ def test_intervals_scale_with_the_unit(values, factor):
     assert scaled_high == pytest.approx(high * factor)
 
 
-def test_the_interval_covers_the_true_median_about_as_often_as_it_says():
+@pytest.mark.parametrize("processes", [5, 6, 20])
+def test_the_interval_covers_the_true_median_as_often_as_it_says(processes):
     rng = random.Random(7)
     covered = 0
     for _ in range(300):
-        low, high = bootstrap_interval([rng.gauss(1.0, 0.02) for _ in range(20)])
+        low, high = bootstrap_interval([rng.gauss(1.0, 0.02) for _ in range(processes)])
         covered += low <= 1.0 <= high
-    assert 0.88 * 300 <= covered <= 300
+    assert 0.92 * 300 <= covered <= 300
 
 
 def test_ratios_are_taken_within_each_process():
