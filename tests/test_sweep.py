@@ -144,7 +144,7 @@ def test_a_small_sweep_end_to_end(tmp_path, monkeypatch, capsys):
     paths = ["--paths", "fast,batch-decode", "--stop", "</answer>", "--logprobs", "5"]
     assert main(["sweep", *SMALL, *paths, "--check-model"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    for expected in ("B*, where the host is late", "27", "A chunk (measured)", "To do at B = 4"):
+    for expected in ("B*, host late above", "27", "A chunk (measured)", "To do at B = 4"):
         assert expected in printed
     record = read_record(next((tmp_path / "results").glob("*.json")))
     assert {r.metric for r in record.rows} == {"host_step", "chunk", "logprobs", "both_checks"}

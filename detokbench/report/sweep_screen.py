@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included: given, not measured
-# by this command.
+# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included (vLLM 0.33.0, SGLang
+# 0.5.23 without its detokenizer): given, not measured by this command.
 GIVEN_FRONT_ENDS = (
-    ("vLLM 0.33, Python front end", 27 * US),
-    ("vLLM 0.33, Rust front end", 8.1 * US),
-    ("SGLang 0.5.23, Python HTTP", 32 * US),
-    ("SGLang 0.5.23, Rust", 8.4 * US),
+    ("vLLM, Python", 27 * US),
+    ("vLLM, Rust", 8.1 * US),
+    ("SGLang, Python", 32 * US),
+    ("SGLang, Rust", 8.4 * US),
 )
 _WIDE = 100
 
@@ -78,27 +78,37 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
 
     batch = sweep.options.at_batch
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column(f"B*, where the host is late\n({_what_counts(sweep)})", no_wrap=width >= _WIDE)
-    table.add_column(f"decode µs\na row, B={batch}", justify="right")
-    table.add_column("+ sending\nµs", justify="right")
+    table.add_column(f"B*, host late above\n({_what_counts(sweep)})", no_wrap=True)
+    if width >= _WIDE:
+        table.add_column(f"decode µs\na row, B={batch}", justify="right")
+        table.add_column("+ sending\nµs", justify="right")
     for curve in sweep.curves:
-        table.add_column(f"{_curve_name(curve)}\ndecode", justify="right")
-        table.add_column("\n+ send", justify="right")
+        name = _curve_name(curve) if width >= _WIDE else _curve_name(curve).split()[-1]
+        table.add_column(f"{name}\ndecode | all", justify="right")
     cells = _cells_by_path(sweep)
     for cost in sweep.costs:
-        crossings = cells[cost.key]
-        decode_s = _decode_row_s(sweep, cost.key, batch)
-        all_s = host_step_s(sweep, cost, batch) / batch
+        crossings = [_crossing(found, with_range=width >= _WIDE) for found in cells[cost.key]]
+        pairs = zip(crossings[::2], crossings[1::2], strict=True)
+        costs = [
+            microseconds(_decode_row_s(sweep, cost.key, batch)),
+            microseconds(host_step_s(sweep, cost, batch) / batch),
+        ]
         table.add_row(
-            label(*cost.key),
-            microseconds(decode_s),
-            microseconds(all_s),
-            *(_crossing(found) for found in crossings),
+            label(*cost.key) + _mark(sweep, cost.path),
+            *(costs if width >= _WIDE else []),
+            *(f"{decode} | {sending}" for decode, sending in pairs),
         )
     table.add_section()
     for name, cost_s in GIVEN_FRONT_ENDS:
-        table.add_row(f"{name} (given)", "", microseconds(cost_s), *_given_cells(sweep, cost_s))
+        costs = ["", microseconds(cost_s)] if width >= _WIDE else []
+        table.add_row(f"{name}, given", *costs, *_given_cells(sweep, cost_s))
     return table
+
+
+def _mark(sweep: Sweep, path: str) -> str:
+    """``*`` for a path that is known to give wrong text."""
+    verdicts = {result.path: result.verdict for result in sweep.record.gate}
+    return " *" if verdicts.get(path) == "expected" else ""
 
 
 def _what_counts(sweep: Sweep) -> str:
@@ -143,12 +153,13 @@ def _decode_row_s(sweep: Sweep, key: tuple[str, int | None], batch: int) -> floa
     return (row.median or 0.0) / batch
 
 
-def _crossing(found: CrossoverInterval) -> str:
+def _crossing(found: CrossoverInterval, with_range: bool) -> str:
     """``412 (403–420)``, ``never``, ``~897`` beyond what was measured, ``no fit``."""
     point = found.point
     if point.answer is Answer.CROSSES and point.batch is not None:
         low, high = (_bound(batch) for batch in (found.low_batch, found.high_batch))
-        return f"{point.batch:,.0f}" if low == high else f"{point.batch:,.0f} ({low}–{high})"
+        shown = f"{point.batch:,.0f}"
+        return f"{shown} ({low}–{high})" if with_range and low != high else shown
     if point.answer is Answer.EXTRAPOLATED:
         return f"~{point.batch:,.0f}"
     return {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}.get(point.answer, "always")
@@ -167,7 +178,7 @@ def _given_cells(sweep: Sweep, cost_s: float) -> list[str]:
             largest_batch=curve.largest_batch,
         )
         short = {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}
-        cells += ["", short.get(found.answer, found.text)]
+        cells.append(short.get(found.answer, found.text))
     return cells
 
 
@@ -180,7 +191,8 @@ def _notes(sweep: Sweep) -> list[str]:
         f"{microseconds(parts['json-pydantic'])} (by msgspec "
         f"{microseconds(parts['json-msgspec'])}), SSE frame {microseconds(parts['sse-frame'])}. "
         "vLLM: one process decodes and sends; SGLang: one decodes, another sends, the slower "
-        "counts. ~: beyond the measured batches; no fit: the crossing lies beyond memory."
+        "counts. all: decoding and sending. In brackets the 95 % range; ~: beyond the measured batches; no fit: the crossing "
+        "lies beyond memory; *: wrong text."
     ]
     texts = [row for row in rows if row.metric == "logprobs"]
     if texts:
