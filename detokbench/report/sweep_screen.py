@@ -190,9 +190,9 @@ def _notes(sweep: Sweep) -> list[str]:
         f"{microseconds(parts['object'])} µs, JSON by pydantic "
         f"{microseconds(parts['json-pydantic'])} (by msgspec "
         f"{microseconds(parts['json-msgspec'])}), SSE frame {microseconds(parts['sse-frame'])}. "
-        "vLLM: one process decodes and sends; SGLang: one decodes, another sends, the slower "
-        "counts. all: decoding and sending. In brackets the 95 % range; ~: beyond the measured batches; no fit: the crossing "
-        "lies beyond memory; *: wrong text."
+        "all: decoding and sending; in vLLM one process does both, in SGLang one decodes and "
+        "another sends, and the slower counts. In brackets the 95 % range; ~: beyond the measured "
+        "batches; no fit: the crossing lies beyond memory; *: wrong text."
     ]
     texts = [row for row in rows if row.metric == "logprobs"]
     if texts:
