@@ -79,19 +79,32 @@ class ByteTablePath:
         return self._step_each(rows, new_ids)
 
     def _step_each(self, rows: Sequence[int], new_ids: Sequence[list[int]]) -> list[str]:
-        unsettled = self._unsettled
-        skipping = self._skipping.texts if not self._rows_keeping else None
+        """Row by row; what is usual is spelt out here, since a call for each would cost as much."""
+        unsettled, at_start = self._unsettled, self._at_start
+        texts, pieces = self._skipping.texts, self._skipping.pieces
         deltas = []
         for row, ids in zip(rows, new_ids, strict=True):
-            if skipping is not None and row not in unsettled and len(ids) == 1:
-                try:
-                    text = skipping[ids[0]] if ids[0] >= 0 else None
-                except (IndexError, TypeError):
-                    text = None
-                if text is not None:
-                    deltas.append(text)
-                    continue
-            deltas.append(self._feed(row, ids))
+            if self._rows_keeping or len(ids) != 1 or row in at_start:
+                deltas.append(self._feed(row, ids))
+                continue
+            token_id = ids[0]
+            try:
+                piece = pieces[token_id] if token_id >= 0 else None
+            except (IndexError, TypeError):
+                piece = None
+            open_bytes = unsettled.get(row)
+            if piece is None:
+                deltas.append(self._feed(row, ids))
+            elif open_bytes is None and (text := texts[token_id]) is not None:
+                deltas.append(text)
+            else:
+                data = piece if open_bytes is None else open_bytes + piece
+                text, used = utf_8_decode(data, "replace", False)
+                if used < len(data):
+                    unsettled[row] = data[used:]
+                elif open_bytes is not None:
+                    del unsettled[row]
+                deltas.append(text)
         return deltas
 
     def _feed(self, row: int, ids: list[int]) -> str:
@@ -127,13 +140,14 @@ class ByteTablePath:
 class _View:
     """The table under one setting of skip_special_tokens.
 
-    ``texts[i]`` is the text of an id that is whole text, None for an id that needs ``piece``.
+    ``pieces[i]`` are the bytes of an id, ``texts[i]`` its text, None where it is not whole text;
+    both are None for a number that is no id.
     """
 
     def __init__(self, table: IdBytes, skip_special_tokens: bool) -> None:
         skipped = table.special_ids if skip_special_tokens else frozenset()
-        self._pieces = [b"" if i in skipped else piece for i, piece in enumerate(table.pieces)]
-        self.texts = [_text_of(piece) for piece in self._pieces]
+        self.pieces = [b"" if i in skipped else piece for i, piece in enumerate(table.pieces)]
+        self.texts = [_text_of(piece) for piece in self.pieces]
 
     def piece(self, token_id: object) -> bytes | None:
         """The bytes of an id; None for anything that is no id of this vocabulary."""
@@ -141,7 +155,7 @@ class _View:
             number = index(token_id)  # type: ignore[arg-type]
         except TypeError:
             return None
-        return self._pieces[number] if 0 <= number < len(self._pieces) else None
+        return self.pieces[number] if 0 <= number < len(self.pieces) else None
 
     def has_text(self, prompt: list[int]) -> bool:
         """Whether any id of the prompt puts something into the text."""
