@@ -15,6 +15,8 @@ from detokbench.paths.protocol import DetokPath, Flags, PathClass
 from detokbench.vocab.vocabulary import Vocabulary
 
 CALLS_TO_RECORD = 1024
+# Until it has first sent something, a stream decodes its whole prompt at every step.
+_SETTLED_STEPS = 8
 
 
 class Timing(NamedTuple):
@@ -99,7 +101,8 @@ class BareCalls:
 class StreamCalls:
     """``DecodeStream.step`` on its own, one stream a row; a unit is one call.
 
-    Few enough calls that going round them keeps the caches warm, as with the other bare calls.
+    Few enough calls that going round them keeps the caches warm, as with the other bare calls; and
+    not a stream's first ones, which are admission.
     """
 
     def __init__(
@@ -111,9 +114,9 @@ class StreamCalls:
     ) -> None:
         self._vocabulary = vocabulary
         self._prompts = prompts
-        self._first = [ids[0] for ids in steps[0]]
-        ids = [(row, i) for step in steps[1:] for row, ids in enumerate(step) for i in ids]
-        self._ids = ids[:CALLS_TO_RECORD]
+        start = min(_SETTLED_STEPS, len(steps) // 2)
+        self._before = _dealt(steps[:start])
+        self._ids = _dealt(steps[start:])[:CALLS_TO_RECORD]
         self._skip = flags.skip_special_tokens
         self._pairs: list[tuple[Any, int]] = []
         self._position = 0
@@ -122,9 +125,10 @@ class StreamCalls:
 
     def _rewind(self) -> None:
         streams = [self._vocabulary.decode_stream(p, self._skip) for p in self._prompts]
-        for stream, token_id in zip(streams, self._first, strict=True):
-            stream.step(self._vocabulary.rust, token_id)  # type: ignore[arg-type]
         steps = [stream.step for stream in streams]
+        time_stream_steps(
+            [(steps[row], token_id) for row, token_id in self._before], self._vocabulary.rust
+        )
         self._pairs = [(steps[row], token_id) for row, token_id in self._ids]
         self._position = 0
 
@@ -134,6 +138,11 @@ class StreamCalls:
         taken = self._pairs[self._position : self._position + n]
         self._position += n
         return Timing(time_stream_steps(taken, self._vocabulary.rust), n)
+
+
+def _dealt(steps: Sequence[list[list[int]]]) -> list[tuple[int, int]]:
+    """``(row, token id)`` in the order in which a batch gets them."""
+    return [(row, i) for step in steps for row, ids in enumerate(step) for i in ids]
 
 
 class Admission:
