@@ -119,7 +119,8 @@ def test_what_is_no_record_is_one_line(command, content, says, tmp_path, capsys,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_show_prints_the_screen_of_the_command(kind, capsys):
+def test_show_prints_the_screen_of_the_command(kind, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["show", str(RECORDS[kind])]) == 0
     printed = capsys.readouterr().out
     out = io.StringIO()

@@ -115,7 +115,11 @@ def test_what_cannot_be_is_one_line_and_nothing_is_measured(
 def test_the_chapters_table_comes_from_the_same_code(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert main(["sweep", "--assume-c", "10us"]) == 0
-    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
+    lines = {
+        line.split()[0]: line.split()
+        for line in capsys.readouterr().out.splitlines()
+        if line.split()
+    }
     assert lines["slow"][1:4] == ["512", "5.12", "224"]
     assert lines["fast"][1:4] == ["256", "2.56", "448"]
     assert lines["batch-decode"][1] == "2"

@@ -259,8 +259,8 @@ def test_a_cuda_device_is_timed_beside_its_roofline(run, cuda_device):
     assert "1.2× the roofline's 4.48 ms" in flat(printed)
     assert "spread by more than 0.5%" in flat(printed)
     first = record.rows[0]
-    assert (len(first.samples), first.ci_low is None) == (3, False)
-    assert first.ci_low < first.median < first.ci_high
+    # Three samples of one process are too few for an interval.
+    assert (len(first.samples), first.ci_low) == (3, None)
     out_of_memory = record.rows[5]
     assert (out_of_memory.median, details.points[5].fits) == (None, False)
     assert "85 GB" in printed.out

@@ -165,6 +165,7 @@ def sweep(
     ] = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
+    from detokbench.bench.stop_sets import check_stops
     from detokbench.bench.sweep import SweepPlan, effort_for, run_sweep
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
@@ -178,6 +179,7 @@ def sweep(
     if quick and rigorous:
         raise usage_error("--quick and --rigorous exclude each other")
     batches = parse_count_list(batch, "--batch")
+    check_stops(stop or [], [])
     options = sweep_options(
         gpu=gpu,
         model=model,

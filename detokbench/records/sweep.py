@@ -45,6 +45,11 @@ class SweepOptions(msgspec.Struct, kw_only=True):
     """The batch that intervals, front ends and the recommendation are for."""
 
 
+def sweep_options_of(record: Record) -> SweepOptions:
+    """The options of a sweep's record; in a file the numbers of contexts and batches are words."""
+    return msgspec.convert(record.details["options"], SweepOptions, str_keys=True)
+
+
 @dataclass(frozen=True)
 class Crossing:
     """B* of one path against one T_step. ``counted`` says what the host does."""
@@ -62,7 +67,7 @@ class Sweep:
 
     def __init__(self, record: Record) -> None:
         self.record = record
-        self.options = msgspec.convert(record.details["options"], SweepOptions)
+        self.options = sweep_options_of(record)
         self._steps = [row for row in record.rows if row.metric == "host_step"]
 
     @cached_property

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast, get_args
 
-import msgspec
-
 from detokbench.errors import usage_error
 from detokbench.records.schema import ProcessRun, Record
 from detokbench.records.store import read_record
-from detokbench.records.sweep import SweepOptions
+from detokbench.records.sweep import SweepOptions, sweep_options_of
 from detokbench.tstep.curves import Deployment, check_fits
 from detokbench.tstep.gpus import find_gpu
 from detokbench.tstep.roofline import KvFormat, WeightFormat, step_time_s
@@ -123,5 +121,5 @@ def resumed(
 
 def _asked(record: Record) -> tuple[list[int], int, list[str], SweepOptions]:
     scenario = record.scenario
-    options = msgspec.convert(record.details["options"], SweepOptions)
-    return scenario["batches"], scenario["ids_per_step"], scenario["stop"], options
+    asked = sweep_options_of(record)
+    return scenario["batches"], scenario["ids_per_step"], scenario["stop"], asked
