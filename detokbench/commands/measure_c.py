@@ -7,6 +7,19 @@ from typing import Annotated
 
 import typer
 
+from detokbench.commands.options import (
+    ChartOption,
+    GcOption,
+    JsonOption,
+    OutOption,
+    PathsOption,
+    QuickOption,
+    RigorousOption,
+    ScenarioOption,
+    SeedOption,
+    TrustOption,
+    VocabOption,
+)
 from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.grammar import parse_count, parse_count_list
 
@@ -19,68 +32,44 @@ fresh processes, in random order, and the record and a chart are stored under re
 
 
 def measure_c(
-    scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME|FILE", help="What to run.")
-    ] = "llama3-chat",
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            "--vocab",
-            metavar="NAME|PATH|HUB-ID",
-            help="Vocabulary; see 'detokbench vocab list'.  [default: the scenario's]",
-        ),
-    ] = None,
-    paths: Annotated[
-        str | None,
-        typer.Option(
-            "--paths", metavar="LIST", help="Paths, with commas.  [default: all installed]"
-        ),
-    ] = None,
+    scenario: ScenarioOption = "llama3-chat",
+    vocab: VocabOption = None,
+    paths: PathsOption = None,
     batch: Annotated[
         str | None,
         typer.Option(
             "--batch",
             metavar="LIST",
-            help="Sequences a step: 1,32,256 or 1..512 (powers of two) or 64..512:64.",
+            help="Sequences a step: 1,32,256 or 1..512 (powers of two) or 64..512:64.  "
+            "[default: the scenario's]",
         ),
     ] = None,
     prompt_len: Annotated[
-        str | None, typer.Option("--prompt-len", metavar="N", help="Ids of each row's prompt.")
+        str | None,
+        typer.Option(
+            "--prompt-len", metavar="N", help="Ids of each row's prompt.  [default: the scenario's]"
+        ),
     ] = None,
     ids_per_step: Annotated[
         str | None,
-        typer.Option("--ids-per-step", metavar="N", help="Ids that a row gets in each step."),
+        typer.Option(
+            "--ids-per-step",
+            metavar="N",
+            help="Ids that a row gets in each step.  [default: the scenario's]",
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="2 processes: a first look.")] = False,
-    rigorous: Annotated[
-        bool, typer.Option("--rigorous", help="20 processes: for figures to quote.")
-    ] = False,
+    quick: QuickOption = False,
+    rigorous: RigorousOption = False,
     gate: Annotated[
         bool,
         typer.Option("--gate/--no-gate", help="Leave out paths that give wrong text."),
     ] = True,
-    gc: Annotated[
-        bool, typer.Option("--gc", help="Leave Python's garbage collector on while timing.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Order of texts and of cells.")] = 0,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="Folder, or .json file, of the record.  [default: results]",
-        ),
-    ] = None,
-    chart: Annotated[
-        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
-    ] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the record to standard output, no table.")
-    ] = False,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Let a hub vocabulary run code of its own."),
-    ] = False,
+    gc: GcOption = False,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    chart: ChartOption = True,
+    json: JsonOption = False,
+    trust_remote_code: TrustOption = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.measure_c import run_measure_c

@@ -7,6 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from detokbench.commands.options import (
+    ChartOption,
+    GcOption,
+    JsonOption,
+    OutOption,
+    PathsOption,
+    QuickOption,
+    RigorousOption,
+    ScenarioOption,
+    SeedOption,
+    TrustOption,
+    VocabOption,
+)
 from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.grammar import (
     parse_count,
@@ -45,23 +58,9 @@ def sweep(
         str,
         typer.Option("--at", metavar="B", help="The batch that the recommendation is for."),
     ] = "256",
-    scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME|FILE", help="Whose texts are streamed.")
-    ] = "llama3-chat",
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            "--vocab",
-            metavar="NAME|PATH|HUB-ID",
-            help="Vocabulary; see 'detokbench vocab list'.  [default: the scenario's]",
-        ),
-    ] = None,
-    paths: Annotated[
-        str | None,
-        typer.Option(
-            "--paths", metavar="LIST", help="Paths, with commas.  [default: all installed]"
-        ),
-    ] = None,
+    scenario: ScenarioOption = "llama3-chat",
+    vocab: VocabOption = None,
+    paths: PathsOption = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -137,32 +136,14 @@ def sweep(
             "--resume", metavar="RECORD", help="Do what is missing in an interrupted sweep."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="2 processes: a first look.")] = False,
-    rigorous: Annotated[
-        bool, typer.Option("--rigorous", help="20 processes: for figures to quote.")
-    ] = False,
-    gc: Annotated[
-        bool, typer.Option("--gc", help="Leave Python's garbage collector on while timing.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Order of texts and of cells.")] = 0,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="Where the record goes: a folder or a .json file.  [default: results]",
-        ),
-    ] = None,
-    chart: Annotated[
-        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
-    ] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the record to standard output, no table.")
-    ] = False,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Let a hub vocabulary run code of its own."),
-    ] = False,
+    quick: QuickOption = False,
+    rigorous: RigorousOption = False,
+    gc: GcOption = False,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    chart: ChartOption = True,
+    json: JsonOption = False,
+    trust_remote_code: TrustOption = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.stop_sets import check_stops

@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+from detokbench.commands.options import (
+    ChartOption,
+    GcOption,
+    JsonOption,
+    OutOption,
+    QuickOption,
+    RigorousOption,
+    ScenarioOption,
+    SeedOption,
+    TrustOption,
+    VocabOption,
+)
 from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
 
@@ -19,17 +31,8 @@ every chunk that it streams. Both checks and their parts are timed, and set agai
 
 
 def tail_str(
-    scenario: Annotated[
-        str, typer.Option("--scenario", metavar="NAME|FILE", help="Whose texts are streamed.")
-    ] = "llama3-chat",
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            "--vocab",
-            metavar="NAME|PATH|HUB-ID",
-            help="Vocabulary; see 'detokbench vocab list'.  [default: the scenario's]",
-        ),
-    ] = None,
+    scenario: ScenarioOption = "llama3-chat",
+    vocab: VocabOption = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,32 +97,14 @@ def tail_str(
             "--assume-c", metavar="TIME", help="Also print up to 2 calls a request at this cost."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="2 processes: a first look.")] = False,
-    rigorous: Annotated[
-        bool, typer.Option("--rigorous", help="20 processes: for figures to quote.")
-    ] = False,
-    gc: Annotated[
-        bool, typer.Option("--gc", help="Leave Python's garbage collector on while timing.")
-    ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Order of texts and of cells.")] = 0,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="Folder, or .json file, of the record.  [default: results]",
-        ),
-    ] = None,
-    chart: Annotated[
-        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
-    ] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the record to standard output, no table.")
-    ] = False,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option("--trust-remote-code", help="Let a hub vocabulary run code of its own."),
-    ] = False,
+    quick: QuickOption = False,
+    rigorous: RigorousOption = False,
+    gc: GcOption = False,
+    seed: SeedOption = 0,
+    out: OutOption = None,
+    chart: ChartOption = True,
+    json: JsonOption = False,
+    trust_remote_code: TrustOption = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.plan import DEFAULT_EFFORT, QUICK_EFFORT, RIGOROUS_EFFORT

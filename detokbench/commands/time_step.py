@@ -7,6 +7,11 @@ from typing import Annotated, get_args
 
 import typer
 
+from detokbench.commands.options import (
+    ChartOption,
+    JsonOption,
+    OutOption,
+)
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.grammar import parse_choice, parse_count_list
 
@@ -78,20 +83,9 @@ def time_step(
         bool, typer.Option("--compile", help="Compile the layers before they are timed.")
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Time each point briefly.")] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            metavar="PATH",
-            help="Folder, or .json file, of the record.  [default: results]",
-        ),
-    ] = None,
-    chart: Annotated[
-        bool, typer.Option("--chart/--no-chart", help="Draw a chart (PNG, SVG) beside the record.")
-    ] = True,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write the record to standard output, no table.")
-    ] = False,
+    out: OutOption = None,
+    chart: ChartOption = True,
+    json: JsonOption = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.records.provenance import command_line, utc_now
