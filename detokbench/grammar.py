@@ -36,7 +36,9 @@ def parse_count(text: str, what: str = "count", least: int = 1) -> int:
     """``"8k"`` → 8192; a whole number of at least ``least``, which is 1 or, for a context, 0."""
     match = _COUNT.fullmatch(text)
     if match is None:
-        raise usage_error(f"{what}: '{text}' is not a whole number of 1 or more (1k means 1,024)")
+        raise usage_error(
+            f"{what}: '{text}' is not a whole number of {least} or more (1k means 1,024)"
+        )
     count = int(match[1]) * (1024 if match[2] else 1)
     if not least <= count <= _MAX_COUNT:
         raise usage_error(f"{what}: '{text}' must lie between {least} and {_MAX_COUNT:,}")

@@ -10,6 +10,7 @@ from detokbench.bench.sweep import sweep_cells
 from detokbench.cli import main
 from detokbench.errors import ExitCode
 from detokbench.model.check import predict_between
+from detokbench.model.sweep import busiest_samples
 from detokbench.paths import load_path_class
 from detokbench.records.schema import ProcessRun, Record, Row
 from detokbench.records.store import read_record, write_record
@@ -97,6 +98,9 @@ def sweep_record(fast_us=1.0, batched_us=5.0, chunk_us=8.0, asked=None, stop=())
         (["--t-step-from", "none.json"], "cannot read the record none.json"),
         (["--resume", "none.json"], "cannot read the record none.json"),
         (["--stop", ""], "empty stop string"),
+        (["--at", "100"], "--at: 100 is not among the batches"),
+        (["--batch", "1,2", "--check-model"], "--check-model needs 3 batches"),
+        (["--assume-c", "10us", "--json"], "--assume-c measures and stores nothing"),
         (["--paths", "fats"], "did you mean 'fast'?"),
     ],
 )
@@ -253,8 +257,29 @@ def test_measured_steps_are_taken_from_a_record(tmp_path, capsys, monkeypatch):
     assert "measured L=128" in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_keeps_up_needs_no_cure():
-    assert recommend(Sweep(sweep_record())).startswith("To do at B = 256: nothing.")
+def test_what_keeps_up_needs_no_cure_but_a_whole_front_end_may():
+    said = recommend(Sweep(sweep_record()))
+    assert said.startswith("To do at B = 256: nothing for the parts measured here.")
+    assert "vLLM, Python (27 µs a token, given) needs 2 processes" in said
+    roomy = recommend(Sweep(sweep_record(asked=options(given_s=100e-3))))
+    assert roomy.startswith("To do at B = 256: nothing: the measured parts keep up")
+
+
+def test_every_id_of_a_step_has_its_log_probabilities():
+    record = sweep_record(chunk_us=8.0, asked=options(logprobs=[5], ids_per_step=4))
+    record.rows.append(row("logprobs-5", "logprobs", 1, 10 * US))
+    sweep = Sweep(record)
+    parts = busiest_samples(sweep.cost("fast"), sweep.sending(), 1, 4)[0]
+    assert parts[64] == pytest.approx(64 * (1 + 8 + 4 * 10) * US)
+
+
+def test_a_damaged_record_is_named(tmp_path, capsys):
+    record = sweep_record()
+    record.details["options"]["ids_per_step"] = -1
+    write_record(record, tmp_path / "bad.json")
+    for command in (["show"], ["plot"], ["report", "-o", str(tmp_path / "r.html")]):
+        assert main([*command, str(tmp_path / "bad.json")]) == ExitCode.USAGE
+        assert "bad.json is damaged" in capsys.readouterr().err
 
 
 def test_what_is_late_gets_cures_with_their_prices():

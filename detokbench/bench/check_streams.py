@@ -81,8 +81,8 @@ def long_enough(
     found = [stream for stream in streams if len(stream.ids) >= ids_per_step]
     if not found:
         raise usage_error(
-            f"the stop '{stops.name}' ends every stream of the scenario in its first "
-            f"{ids_per_step} ids; choose one that its texts do not begin with"
+            f"the stop '{stops.name}' ends every stream of the scenario in its "
+            "first step; choose one that its texts do not begin with"
         )
     return found
 

@@ -32,14 +32,15 @@ def plot(
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.records.store import chart_places
     from detokbench.report.charts import chart_files
-    from detokbench.report.kinds import draw_chart, read_known
+    from detokbench.report.kinds import draw_chart, read_known, shown_from
 
-    paths = [Path(name) for name in records]
+    paths = [Path(name) for name in dict.fromkeys(records)]
     loaded = [read_known(path) for path in paths]
     places = chart_places(paths, None if out is None else Path(out))
     for path, record, place in zip(paths, loaded, places, strict=True):
         earlier = [chart.name for chart in chart_files(place) if chart.exists()]
-        charts = draw_chart(record, place, replace=True)
+        with shown_from(path):
+            charts = draw_chart(record, place, replace=True)
         for chart in charts:
             typer.echo(str(chart))
         if not charts:

@@ -30,7 +30,7 @@ def report(
     from detokbench.report.kinds import read_known
     from detokbench.report.page import NamedRecord, make_page
 
-    paths = [Path(name) for name in records]
+    paths = [Path(name) for name in dict.fromkeys(records)]
     named = [NamedRecord(path.name, read_known(path)) for path in paths]
     place = page_place(out)
     write_page(place, make_page(named))

@@ -55,9 +55,13 @@ def sweep(
         str, typer.Option("--stream-interval", metavar="LIST", help="Ids between chunks.")
     ] = "1,2,4,8,16",
     at: Annotated[
-        str,
-        typer.Option("--at", metavar="B", help="The batch that the recommendation is for."),
-    ] = "256",
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="B",
+            help="The batch that the recommendation is for.  [default: 256, or the nearest]",
+        ),
+    ] = None,
     scenario: ScenarioOption = "llama3-chat",
     vocab: VocabOption = None,
     paths: PathsOption = None,
@@ -148,6 +152,7 @@ def sweep(
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.stop_sets import check_stops
     from detokbench.bench.sweep import SweepPlan, effort_for, run_sweep
+    from detokbench.model.check import FEWEST_TO_CHECK
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for, write_record
@@ -159,8 +164,15 @@ def sweep(
 
     if quick and rigorous:
         raise usage_error("--quick and --rigorous exclude each other")
+    if assume_c is not None and (json or check_model or stop or resume is not None):
+        raise usage_error(
+            "--assume-c measures and stores nothing: leave out --json, --check-model, --stop and "
+            "--resume"
+        )
     batches = parse_count_list(batch, "--batch")
     check_stops(stop or [], [])
+    if check_model and len(batches) < FEWEST_TO_CHECK:
+        raise usage_error(f"--check-model needs {FEWEST_TO_CHECK} batches or more")
     options = sweep_options(
         gpu=gpu,
         model=model,
@@ -176,7 +188,7 @@ def sweep(
         given_s=None if t_step is None else parse_duration_s(t_step, "--t-step"),
         measured_from=t_step_from,
         overlap=overlap,
-        at_batch=parse_count(at, "--at"),
+        at_batch=None if at is None else parse_count(at, "--at"),
         batches=batches,
     )
     if assume_c is not None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from detokbench.model.curves import Measured
 from detokbench.model.host import amortised_decode_s, fit_amortised
 
-FITTED_INTERVALS = 2
-"""The shortest and the longest interval: all between them are predicted."""
+FEWEST_TO_CHECK = 3
+"""Batches: from the outer ones those between are predicted."""
 
 
 @dataclass(frozen=True, slots=True)

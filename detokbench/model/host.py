@@ -41,11 +41,12 @@ def vllm_parts(
 ) -> HostParts:
     """vLLM: every id is decoded at every step, chunks are built and sent once an interval.
 
-    ``decode_step_s`` is the whole batch's step, ``chunk_s`` one chunk, ``extra_s`` what each
-    sequence adds at each step whatever the interval (log-probabilities).
+    ``decode_step_s`` is the whole batch's step, ``chunk_s`` one chunk, ``extra_s`` what each id
+    adds whatever the interval (log-probabilities).
     """
     chunks = batch * chunks_per_step(interval, ids_per_step)
-    return HostParts(front_end_s=decode_step_s + chunks * chunk_s + batch * extra_s)
+    extras_s = batch * ids_per_step * extra_s
+    return HostParts(front_end_s=decode_step_s + chunks * chunk_s + extras_s)
 
 
 def sglang_parts(
@@ -64,7 +65,7 @@ def sglang_parts(
     """
     chunks = batch * chunks_per_step(interval, ids_per_step)
     return HostParts(
-        front_end_s=chunks * chunk_s + batch * extra_s,
+        front_end_s=chunks * chunk_s + batch * ids_per_step * extra_s,
         detokenizer_s=decode_step_s,
         scheduler_s=batch * stops_s,
     )

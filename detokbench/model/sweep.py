@@ -43,7 +43,7 @@ class PathCost:
 class RequestCost:
     """What a sequence costs beside decoding, in seconds, one entry a process.
 
-    ``chunk_s`` is one chunk built and sent, ``extra_s`` is added at every step (the text of
+    ``chunk_s`` is one chunk built and sent, ``extra_s`` is added for every id (the text of
     log-probabilities), ``stops_s`` is a request's stop checks in SGLang's scheduler.
     """
 

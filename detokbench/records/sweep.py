@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from detokbench.model.crossover_interval import CrossoverInterval
 from detokbench.model.sweep import (
@@ -28,20 +30,23 @@ SGLANG_PATHS = frozenset({"batch-decode", "row-decode", "rust-batch"})
 """Paths that run in SGLang's detokenizer process, once an interval; all others decode each step."""
 
 
+_Positive = Annotated[int, Meta(ge=1)]
+
+
 class SweepOptions(msgspec.Struct, kw_only=True):
     """What a sweep was asked, as its record keeps it in ``details["options"]``."""
 
     deployment: Deployment
-    contexts: list[int]
-    intervals: list[int]
-    ids_per_step: int = 1
-    engines_per_frontend: int = 1
+    contexts: Annotated[list[int], Meta(min_length=1)]
+    intervals: Annotated[list[_Positive], Meta(min_length=1)]
+    ids_per_step: _Positive = 1
+    engines_per_frontend: _Positive = 1
     logprobs: list[int] = []
     given_s: float | None = None
     measured_s: dict[int, dict[int, float]] = {}
     """T_step of a record of time-step: context → batch → seconds."""
     overlap: bool = True
-    at_batch: int = 256
+    at_batch: _Positive = 256
     """The batch that intervals, front ends and the recommendation are for."""
 
 

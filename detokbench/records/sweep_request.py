@@ -17,6 +17,7 @@ from detokbench.tstep.shapes import find_shape
 from detokbench.workload.scenario import Scenario
 
 _FEWEST_BATCHES = 2
+_USUAL_BATCH = 256
 
 
 def sweep_options(
@@ -35,7 +36,7 @@ def sweep_options(
     given_s: float | None,
     measured_from: str | None,
     overlap: bool,
-    at_batch: int,
+    at_batch: int | None,
     batches: list[int],
 ) -> SweepOptions:
     """The options of a sweep. Raises DetokbenchError, exit code 2, for what cannot be."""
@@ -43,6 +44,8 @@ def sweep_options(
         raise usage_error("--batch: a sweep needs two batches or more, such as 1..512")
     if given_s is not None and measured_from is not None:
         raise usage_error("--t-step and --t-step-from exclude each other: one source at a time")
+    if at_batch is not None and at_batch not in batches:
+        raise usage_error(f"--at: {at_batch} is not among the batches of --batch")
     _check_format("--weights", weights, get_args(WeightFormat))
     _check_format("--kv", kv, get_args(KvFormat))
     deployment = Deployment(
@@ -65,7 +68,7 @@ def sweep_options(
         given_s=given_s,
         measured_s={} if measured_from is None else _measured_points(Path(measured_from)),
         overlap=overlap,
-        at_batch=min(batches, key=lambda batch: abs(batch - at_batch)),
+        at_batch=at_batch or min(batches, key=lambda batch: abs(batch - _USUAL_BATCH)),
     )
 
 

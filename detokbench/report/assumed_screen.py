@@ -35,7 +35,7 @@ def print_assumed(
         highlight=False,
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("path")
+    table.add_column("path", no_wrap=True)
     table.add_column(f"calls a step\nB={batch}", justify="right")
     table.add_column(f"host ms\nB={batch}", justify="right")
     for curve in curves:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from detokbench.errors import usage_error
 from detokbench.records.schema import Record
@@ -17,6 +20,16 @@ from detokbench.report.tail_str_chart import tail_str_figure
 from detokbench.report.tail_str_screen import print_tail_str
 from detokbench.report.time_step_chart import time_step_figure
 from detokbench.report.time_step_screen import print_time_step
+
+_BAD_CONTENT = (
+    LookupError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    AssertionError,
+    StopIteration,
+    msgspec.ValidationError,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,6 +73,21 @@ def read_known(path: Path) -> Record:
     record = read_record(path)
     kind_of(record)
     return record
+
+
+@contextmanager
+def shown_from(path: Path) -> Iterator[None]:
+    """Name the file where what is in it cannot be shown: damaged, or of a form that has changed.
+
+    Raises DetokbenchError, exit code 2, in place of the errors that such contents lead to.
+    """
+    try:
+        yield
+    except _BAD_CONTENT as error:
+        why = f"{type(error).__name__} {error}".strip()
+        raise usage_error(
+            f"{path.name} is damaged, or was made by another version: {why}"
+        ) from error
 
 
 def draw_chart(record: Record, beside: Path, replace: bool = False) -> list[Path]:

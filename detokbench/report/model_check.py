@@ -44,6 +44,9 @@ def print_model_check(record: Record, console: Console) -> None:
                 highlight=False,
             )
     everything = [abs(p.error) for predictions in errors.values() for p in predictions]
+    if not everything:
+        console.print("  no cell lies between others", highlight=False)
+        return
     console.print(
         f"  all: {len(everything)} cells, median error {percent(median(everything))} %",
         highlight=False,

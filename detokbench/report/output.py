@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from detokbench.records.schema import Record
@@ -36,10 +36,17 @@ def keep(
     disk or a chart that fails loses nothing else. Raises DetokbenchError where the record could
     not be stored.
     """
-    with suppress(BrokenPipeError):
+    failure: Exception | None = None
+    try:
         show()
+    except BrokenPipeError:
+        pass  # the reader has left
+    except Exception as error:
+        failure = error
     stored = store(record)
     print(f"record: {stored}", file=sys.stderr)
+    if failure is not None:
+        raise failure
     if draw is None:
         return
     try:

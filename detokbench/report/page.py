@@ -12,7 +12,7 @@ from typing import NamedTuple
 from detokbench.records.schema import Record
 from detokbench.report.charts import svg_text
 from detokbench.report.html_console import Block, BlockKind, HtmlConsole, inline_html
-from detokbench.report.kinds import kind_of
+from detokbench.report.kinds import kind_of, shown_from
 
 _POINTS_PER_INCH = 72
 _LEGEND = (
@@ -35,7 +35,7 @@ def make_page(records: Sequence[NamedRecord]) -> str:
 
     Raises DetokbenchError, exit code 2, for a record of a kind that is not known.
     """
-    sections = "".join(_section(number, *named) for number, named in enumerate(records, 1))
+    sections = "".join(_named_section(number, named) for number, named in enumerate(records, 1))
     title = "detokbench report"
     if len(records) == 1:
         title += f": {records[0].name}"
@@ -59,6 +59,11 @@ def _contents(records: Sequence[NamedRecord]) -> str:
         for number, (name, record) in enumerate(records, 1)
     )
     return f'<nav aria-label="Contents">\n<ol>\n{entries}</ol>\n</nav>\n'
+
+
+def _named_section(number: int, named: NamedRecord) -> str:
+    with shown_from(Path(named.name)):
+        return _section(number, *named)
 
 
 def _section(number: int, name: str, record: Record) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from statistics import median
 
@@ -10,11 +11,19 @@ from detokbench.model.tail_str import scheduler_s as scheduler_step_s
 from detokbench.model.tail_str import step_with_scheduler_s
 from detokbench.records.sweep import Sweep
 from detokbench.report.measure_c_rows import label
-from detokbench.report.units import count, duration, milliseconds, percent
+from detokbench.report.units import US, count, duration, milliseconds, percent
 from detokbench.tstep.curves import TStepCurve
 
 ENGINE_PATHS = (("vLLM", "fast"), ("vLLM", "slow"), ("SGLang", "batch-decode"))
 """The path that each engine takes: on a Python tokenizer vLLM takes the slow one."""
+# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included (vLLM 0.33.0, SGLang
+# 0.5.23 without its detokenizer): given, not measured by this command.
+GIVEN_FRONT_ENDS = (
+    ("vLLM, Python", 27 * US),
+    ("vLLM, Rust", 8.1 * US),
+    ("SGLang, Python", 32 * US),
+    ("SGLang, Rust", 8.4 * US),
+)
 CURE = "byte-table"
 
 
@@ -92,19 +101,33 @@ def recommend(sweep: Sweep) -> str:
     batch = sweep.options.at_batch
     curve = _tightest(sweep, batch)
     if curve is None:
-        return f"Nothing to recommend: B = {batch} does not fit in memory at any context."
+        return f"Nothing to recommend: B = {batch} fits in memory at none of the contexts asked."
     late = [
         (engine, cost)
         for engine, cost in engine_costs(sweep)
         if host_step_s(sweep, cost, batch) > curve(batch)
     ]
     if not late:
-        return (
-            f"To do at B = {batch}: nothing. These are the measured parts; a whole front end does "
-            "more (see the rows marked given)."
-        )
+        return f"To do at B = {batch}: {_nothing_but(sweep, curve, batch)}"
     return f"To do at B = {batch}: " + " ".join(
         f"{engine}: {'; or '.join(_cures(sweep, cost, curve, batch))}." for engine, cost in late
+    )
+
+
+def _nothing_but(sweep: Sweep, curve: TStepCurve, batch: int) -> str:
+    """The measured parts keep up; a whole front end, whose cost is given, may not."""
+    ids = sweep.options.ids_per_step * sweep.options.engines_per_frontend
+    late = [
+        f"{name} ({cost_s / US:.0f} µs a token, given) needs "
+        f"{math.ceil(batch * cost_s * ids / curve(batch))} processes"
+        for name, cost_s in GIVEN_FRONT_ENDS
+        if batch * cost_s * ids > curve(batch)
+    ]
+    if not late:
+        return "nothing: the measured parts keep up, and so do the whole front ends given."
+    return (
+        "nothing for the parts measured here. But a whole front end does more, and one process of "
+        f"it is late{at_context(curve)}: {'; '.join(late)}."
     )
 
 

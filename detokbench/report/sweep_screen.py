@@ -11,22 +11,14 @@ from detokbench.model.curves import Line
 from detokbench.records.schema import Record
 from detokbench.records.sweep import Crossing, Sweep
 from detokbench.report.measure_c_rows import label
-from detokbench.report.sweep_reading import host_step_s, read_sweep
-from detokbench.report.units import US, count, microseconds, milliseconds
+from detokbench.report.sweep_reading import GIVEN_FRONT_ENDS, host_step_s, read_sweep
+from detokbench.report.units import count, microseconds, milliseconds
 from detokbench.tstep.curves import TStepCurve
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included (vLLM 0.33.0, SGLang
-# 0.5.23 without its detokenizer): given, not measured by this command.
-GIVEN_FRONT_ENDS = (
-    ("vLLM, Python", 27 * US),
-    ("vLLM, Rust", 8.1 * US),
-    ("SGLang, Python", 32 * US),
-    ("SGLang, Rust", 8.4 * US),
-)
 _WIDE = 100
 
 
@@ -36,6 +28,8 @@ def print_sweep(record: Record, console: Console) -> None:
     for line in _heading(sweep):
         console.print(line, highlight=False)
     console.print(_crossing_table(sweep, console.width))
+    if console.width < _WIDE:
+        console.print(f"(a terminal of {_WIDE} columns shows the costs and the ranges of B*)")
     for line in _notes(sweep):
         console.print(line, highlight=False)
     console.print(_interval_table(sweep))
@@ -76,12 +70,13 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
     from rich import box
     from rich.table import Table
 
-    batch = sweep.options.at_batch
+    batch, engines = sweep.options.at_batch, sweep.options.engines_per_frontend
+    ids_per_step = sweep.options.ids_per_step
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(f"B*, host late above\n({_what_counts(sweep)})", no_wrap=True)
     if width >= _WIDE:
-        table.add_column(f"decode µs\na row, B={batch}", justify="right")
-        table.add_column("+ sending\nµs", justify="right")
+        table.add_column(f"µs a row and step\nB={batch}: decode", justify="right")
+        table.add_column("all\n", justify="right")
     for curve in sweep.curves:
         name = _curve_name(curve) if width >= _WIDE else _curve_name(curve).split()[-1]
         table.add_column(f"{name}\ndecode | all", justify="right")
@@ -90,7 +85,7 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
         crossings = [_crossing(found, with_range=width >= _WIDE) for found in cells[cost.key]]
         pairs = zip(crossings[::2], crossings[1::2], strict=True)
         costs = [
-            microseconds(_decode_row_s(sweep, cost.key, batch)),
+            microseconds(_decode_row_s(sweep, cost.key, batch) * engines),
             microseconds(host_step_s(sweep, cost, batch) / batch),
         ]
         table.add_row(
@@ -100,7 +95,7 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
         )
     table.add_section()
     for name, cost_s in GIVEN_FRONT_ENDS:
-        costs = ["", microseconds(cost_s)] if width >= _WIDE else []
+        costs = ["", microseconds(cost_s * ids_per_step * engines)] if width >= _WIDE else []
         table.add_row(f"{name}, given", *costs, *_given_cells(sweep, cost_s))
     return table
 
