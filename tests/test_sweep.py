@@ -273,6 +273,15 @@ def test_every_id_of_a_step_has_its_log_probabilities():
     assert parts[64] == pytest.approx(64 * (1 + 8 + 4 * 10) * US)
 
 
+def test_a_process_without_a_value_breaks_nothing():
+    record = sweep_record(fast_us=10.0, chunk_us=10.0)
+    for disturbed in (record.rows[1], record.rows[-1], record.rows[-4]):
+        disturbed.samples[2] = None
+    sweep = Sweep(record)
+    assert crossing(sweep, "fast", "all", 128).text == "299"
+    assert recommend(sweep)
+
+
 def test_a_damaged_record_is_named(tmp_path, capsys):
     record = sweep_record()
     record.details["options"]["ids_per_step"] = -1

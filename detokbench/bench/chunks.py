@@ -16,8 +16,6 @@ import msgspec
 from detokbench.bench.subjects import Timing
 
 PARTS = ("object", "json-pydantic", "json-msgspec", "sse-frame")
-SERVER_PARTS = ("object", "json-pydantic", "sse-frame")
-"""The parts of a chunk as vLLM's and SGLang's Python servers make it."""
 _MODEL, _ID, _CREATED = "meta-llama/Meta-Llama-3-8B-Instruct", "chatcmpl-0123456789abcdef", 1
 
 

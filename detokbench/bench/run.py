@@ -27,6 +27,14 @@ class Outcome:
         """Paths whose wrong text nobody expected."""
         return [result.path for result in self.record.gate if result.verdict == "fail"]
 
+    def exit_code(self) -> ExitCode:
+        """What the shell sees. Raises the error that ended the run, but for Ctrl-C."""
+        if isinstance(self.error, KeyboardInterrupt):
+            return ExitCode.INTERRUPTED
+        if self.error is not None:
+            raise self.error
+        return ExitCode.FAILED_CHECK if self.failed_paths else ExitCode.OK
+
 
 @dataclass
 class Collected:

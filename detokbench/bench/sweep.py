@@ -192,7 +192,10 @@ def sweep_rows(
         values = samples.get(Key.of(cell))
         if values is None:
             continue
-        summary = summarize([value for value in values if value is not None])
+        present = [value for value in values if value is not None]
+        if not present:
+            continue
+        summary = summarize(present)
         rows.append(
             Row(
                 path=cell.path,

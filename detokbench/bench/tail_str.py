@@ -161,7 +161,7 @@ def check_rows(
     return [
         _row(cell, values, scenario)
         for cell in cells
-        if (values := samples.get(Key.of(cell))) is not None
+        if (values := samples.get(Key.of(cell))) is not None and values != [None] * len(values)
     ]
 
 

@@ -20,7 +20,7 @@ from detokbench.commands.options import (
     TrustOption,
     VocabOption,
 )
-from detokbench.errors import DetokbenchError, ExitCode, usage_error
+from detokbench.errors import usage_error
 from detokbench.grammar import parse_count, parse_count_list
 
 HELP = """\
@@ -117,12 +117,4 @@ def measure_c(
         store=lambda record: write_record(record, place),
         draw=draw_chart if chart else None,
     )
-    return _exit_code(outcome.error, outcome.failed_paths)
-
-
-def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:
-    if isinstance(error, KeyboardInterrupt):
-        return ExitCode.INTERRUPTED
-    if isinstance(error, DetokbenchError):
-        raise error
-    return ExitCode.FAILED_CHECK if failed_paths else ExitCode.OK
+    return outcome.exit_code()

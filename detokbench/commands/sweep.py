@@ -20,7 +20,7 @@ from detokbench.commands.options import (
     TrustOption,
     VocabOption,
 )
-from detokbench.errors import DetokbenchError, ExitCode, usage_error
+from detokbench.errors import ExitCode, usage_error
 from detokbench.grammar import (
     parse_count,
     parse_count_list,
@@ -225,7 +225,7 @@ def sweep(
         store=lambda record: write_record(record, place),
         draw=draw_chart if chart else None,
     )
-    return _exit_code(outcome.error, outcome.failed_paths)
+    return outcome.exit_code()
 
 
 def _show_assumed(assumed_call_s: float, options: SweepOptions, batches: list[int]) -> int:
@@ -235,11 +235,3 @@ def _show_assumed(assumed_call_s: float, options: SweepOptions, batches: list[in
 
     print_assumed(assumed_call_s, options, batches, Console())
     return ExitCode.OK
-
-
-def _exit_code(error: BaseException | None, failed_paths: list[str]) -> int:
-    if isinstance(error, KeyboardInterrupt):
-        return ExitCode.INTERRUPTED
-    if isinstance(error, DetokbenchError):
-        raise error
-    return ExitCode.FAILED_CHECK if failed_paths else ExitCode.OK

@@ -19,7 +19,7 @@ from detokbench.commands.options import (
     TrustOption,
     VocabOption,
 )
-from detokbench.errors import DetokbenchError, ExitCode, usage_error
+from detokbench.errors import usage_error
 from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
 
 HELP = """\
@@ -163,12 +163,4 @@ def tail_str(
         store=lambda record: write_record(record, place),
         draw=draw_chart if chart else None,
     )
-    return _exit_code(outcome.error)
-
-
-def _exit_code(error: BaseException | None) -> int:
-    if isinstance(error, KeyboardInterrupt):
-        return ExitCode.INTERRUPTED
-    if isinstance(error, DetokbenchError):
-        raise error
-    return ExitCode.OK
+    return outcome.exit_code()

@@ -28,6 +28,8 @@ from detokbench.tstep.curves import Deployment, TStepCurve, given_curve, measure
 
 SGLANG_PATHS = frozenset({"batch-decode", "row-decode", "rust-batch"})
 """Paths that run in SGLang's detokenizer process, once an interval; all others decode each step."""
+SERVER_PARTS = frozenset({"object", "json-pydantic", "sse-frame"})
+"""The parts of a chunk as vLLM's and SGLang's Python servers make it."""
 
 
 _Positive = Annotated[int, Meta(ge=1)]
@@ -73,7 +75,8 @@ class Sweep:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.options = sweep_options_of(record)
-        self._steps = [row for row in record.rows if row.metric == "host_step"]
+        steps = (row for row in record.rows if row.metric == "host_step")
+        self._steps = [row for row in steps if row.median is not None]
 
     @cached_property
     def batches(self) -> list[int]:
@@ -118,8 +121,8 @@ class Sweep:
     def sending(self, interval: int = 1) -> RequestCost:
         """What a sequence costs beside decoding: chunks as the servers make them, and extras."""
         parts = [row for row in self.record.rows if row.metric == "chunk"]
-        served = [row for row in parts if row.path in _SERVER_PARTS]
-        chunk_s = [sum(values) for values in zip(*map(_present, served), strict=True)]
+        served = [row for row in parts if row.path in SERVER_PARTS]
+        chunk_s = [sum(values) for values in zip(*map(_filled, served), strict=True)]
         # Without overlap the stop checks do not keep up or fail to: they lengthen the step.
         stops_s = self.stops_s(interval) if self.options.overlap else None
         return RequestCost(chunk_s=chunk_s, extra_s=self._extra_s(), stops_s=stops_s)
@@ -128,13 +131,13 @@ class Sweep:
         """Log-probabilities are counted where the sweep was asked for one number of them."""
         asked = self.options.logprobs
         rows = [row for row in self.record.rows if row.metric == "logprobs"]
-        return _present(rows[0]) if len(asked) == 1 and rows else None
+        return _filled(rows[0]) if len(asked) == 1 and rows else None
 
     def stops_s(self, interval: int = 1) -> list[float] | None:
         """A request's stop checks in SGLang's scheduler, seconds a step; None without stops."""
         checks = [row for row in self.record.rows if row.metric == "both_checks"]
         rows = [row for row in checks if row.stream_interval == interval]
-        return _present(rows[0]) if rows else None
+        return _filled(rows[0]) if rows else None
 
     def crossings(self, interval: int = 1) -> Iterator[Crossing]:
         """B* of every path against every T_step, decoding only and with sending."""
@@ -176,17 +179,13 @@ class Sweep:
         )
 
 
-_SERVER_PARTS = frozenset({"object", "json-pydantic", "sse-frame"})
-
-
-def _present(row: Row) -> list[float]:
-    return [value for value in row.samples if value is not None]
+def _filled(row: Row) -> list[float]:
+    """One value a process; where a disturbed one has none, the median of the others stands in."""
+    middle = row.median or 0.0
+    return [middle if value is None else value for value in row.samples]
 
 
 def _by_process(rows: Sequence[Row]) -> list[dict[int, float]]:
     """One ``{batch: seconds a step}`` a process."""
     processes = max(len(row.samples) for row in rows)
-    return [
-        {row.batch: value for row in rows if (value := row.samples[process]) is not None}
-        for process in range(processes)
-    ]
+    return [{row.batch: _filled(row)[process] for row in rows} for process in range(processes)]
