@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from detokbench.paths.protocol import Flags
 from detokbench.paths.sglang_windows import SglangWindows, decode_present
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -22,6 +23,7 @@ class BatchDecodePath:
     whose = "SGLang DetokenizerManager"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = "tokens"
 
     def __init__(self, vocabulary: Vocabulary, max_states: int | None = None) -> None:
         self._tokenizer = vocabulary.tokenizer

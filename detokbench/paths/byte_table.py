@@ -9,6 +9,7 @@ from itertools import count
 from operator import index
 
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -28,6 +29,7 @@ class ByteTablePath:
     whose = "detokbench"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = "matcher"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Raises UnsupportedFamilyError where a table cannot stand for the vocabulary's decode."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from detokbench.paths.protocol import Flags
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -16,6 +17,7 @@ class EmptyPath:
     whose = "the harness"
     expected_to_fail = "it emits nothing"
     thread_counts = (None,)
+    stops: StopStyle | None = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._next_row = count()

@@ -7,6 +7,7 @@ from itertools import count
 
 from detokbench.paths.protocol import Flags, flags_or_default
 from detokbench.paths.vllm_row import VllmRow
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 # tokenizers/src/tokenizer/mod.rs; vLLM matches on the same words.
@@ -25,6 +26,7 @@ class FastPath:
     whose = "vLLM FastIncrementalDetokenizer"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = "characters"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary

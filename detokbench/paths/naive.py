@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -20,6 +21,7 @@ class NaivePath:
     whose = "every first attempt"
     expected_to_fail = "ids decoded without their neighbours lose split characters and spaces"
     thread_counts = (None,)
+    stops: StopStyle | None = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._decode = vocabulary.tokenizer.decode

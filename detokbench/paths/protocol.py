@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from detokbench.stops.request import StopStyle
     from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -58,6 +59,10 @@ class PathClass(Protocol):
     @property
     def thread_counts(self) -> tuple[int | None, ...]:
         """Thread counts to measure it with: (None,) for a path without threads, 0 for all."""
+
+    @property
+    def stops(self) -> StopStyle | None:
+        """How stop strings are looked for around this path; None where nothing belongs to it."""
 
     @property
     def summary(self) -> str:

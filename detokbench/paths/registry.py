@@ -14,6 +14,7 @@ from typing import Any
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import nearest
 from detokbench.paths.protocol import DetokPath, PathClass
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 GROUP = "detokbench.paths"
@@ -60,6 +61,10 @@ class RegisteredPath:
     @property
     def thread_counts(self) -> tuple[int | None, ...]:
         return tuple(getattr(self.build, "thread_counts", (None,)))
+
+    @property
+    def stops(self) -> StopStyle | None:
+        return getattr(self.build, "stops", None)
 
     def why_not(self, vocabulary: Vocabulary) -> str | None:
         """Why the path does not apply to ``vocabulary``; by default it always does."""

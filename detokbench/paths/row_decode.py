@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detokbench.paths.protocol import Flags
 from detokbench.paths.sglang_windows import SglangWindows
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -16,6 +17,7 @@ class RowDecodePath:
     whose = "SGLang with batch decode disabled"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = "tokens"
 
     def __init__(self, vocabulary: Vocabulary, max_states: int | None = None) -> None:
         self._tokenizer = vocabulary.tokenizer

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detokbench.paths.protocol import Flags
 from detokbench.paths.sglang_windows import SglangWindows, decode_present
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -19,6 +20,7 @@ class RustBatchPath:
     whose = "what batch-decode is believed to be"
     expected_to_fail = ""
     thread_counts = (1, 0)
+    stops: StopStyle | None = "tokens"
 
     def __init__(self, vocabulary: Vocabulary, max_states: int | None = None) -> None:
         self._rust = vocabulary.rust

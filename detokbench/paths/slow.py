@@ -12,6 +12,7 @@ from typing import Any
 
 from detokbench.paths.protocol import Flags, flags_or_default
 from detokbench.paths.vllm_row import VllmRow
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import TokenizerLike, Vocabulary
 
 # vllm/tokenizers/detokenizer_utils.py: five tokens of context, "an arbitrary value that should
@@ -27,6 +28,7 @@ class SlowPath:
     whose = "vLLM SlowIncrementalDetokenizer"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = "characters"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tokenizer = self._choose_tokenizer(vocabulary)

@@ -8,6 +8,7 @@ from itertools import count
 
 from detokbench.paths.printable import is_cjk
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import TokenizerLike, Vocabulary
 
 
@@ -23,6 +24,7 @@ class TextStreamerPath:
     whose = "transformers TextStreamer"
     expected_to_fail = ""
     thread_counts = (None,)
+    stops: StopStyle | None = None
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tokenizer = vocabulary.tokenizer
