@@ -13,7 +13,7 @@ import msgspec
 from detokbench.records.schema import Record
 
 Verdict = Literal["pass", "differs", "error", "n/a"]
-"""``error``: the path raised. ``n/a``: the path or the law does not apply, or nothing was judged."""
+"""``error``: the path raised. ``n/a``: path or law does not apply, or nothing was judged."""
 GrowthClass = Literal["flat", "linear", "worse"]
 
 
@@ -160,5 +160,5 @@ class VerifyDetails(msgspec.Struct, kw_only=True):
 
 
 def verify_details(record: Record) -> VerifyDetails:
-    """The details of a record. Raises ``msgspec.ValidationError`` where they are not of this form."""
+    """The details of a record. Raises ``msgspec.ValidationError`` for another form."""
     return msgspec.convert(record.details, VerifyDetails)
