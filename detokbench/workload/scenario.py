@@ -61,7 +61,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 def scenario_names() -> list[str]:
     """Names of the shipped scenarios."""
-    return sorted(path.stem for path in _folder().glob("*.toml"))
+    return sorted(path.stem for path in scenario_folder().glob("*.toml"))
 
 
 def load_scenario(name: str) -> tuple[Scenario, Path]:
@@ -69,7 +69,7 @@ def load_scenario(name: str) -> tuple[Scenario, Path]:
 
     Raises DetokbenchError with exit code 2 and the key's path for anything that does not fit.
     """
-    path = _folder() / f"{name}.toml"
+    path = scenario_folder() / f"{name}.toml"
     if not path.is_file():
         path = Path(name)
     if not path.is_file():
@@ -97,7 +97,7 @@ def override(
     return msgspec.structs.replace(scenario, **changes)
 
 
-def _folder() -> Path:
+def scenario_folder() -> Path:
     """Scenarios lie inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parent.parent
     installed = package / "_scenarios"
