@@ -1,5 +1,48 @@
-"""Stop strings: so far over tokens, as SGLang's scheduler finds them.
+"""Stops of a request: over characters as vLLM, over a tail of tokens as SGLang, and our matcher.
 
-Everything here takes a ``decode`` callable, so that it can be measured with a tokenizer and tested
-without one.
+What works over tokens takes ``encode`` and ``decode`` callables, so that it can be measured with a
+tokenizer and tested without one.
 """
+
+from __future__ import annotations
+
+from detokbench.stops.characters import CharacterStops
+from detokbench.stops.matcher import MatcherStops, MatchState, StopMatch, StopMatcher
+from detokbench.stops.request import StopFinish, StopRequest, StopStream, StopStyle, TextRow
+from detokbench.stops.tail_window import Decode, Encode
+from detokbench.stops.tokens import TokenStops
+from detokbench.stops.validation import refuse_empty_stop
+
+__all__ = [
+    "CharacterStops",
+    "MatchState",
+    "MatcherStops",
+    "StopFinish",
+    "StopMatch",
+    "StopMatcher",
+    "StopRequest",
+    "StopStream",
+    "StopStyle",
+    "TokenStops",
+    "open_stop_stream",
+]
+
+
+def open_stop_stream(
+    style: StopStyle, request: StopRequest, row: TextRow, encode: Encode, decode: Decode
+) -> StopStream:
+    """A row with stops looked for in this style.
+
+    ``encode`` and ``decode`` serve ``tokens`` alone; ``decode`` must keep special tokens. Raises a
+    usage error for an empty stop string, for an invalid regex, and for any regex in a style that
+    has none.
+    """
+    for string in request.strings:
+        refuse_empty_stop(string)
+    match style:
+        case "characters":
+            return CharacterStops(request, row)
+        case "tokens":
+            return TokenStops(request, row, encode, decode)
+        case "matcher":
+            return MatcherStops(request, row)

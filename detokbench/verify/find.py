@@ -1,0 +1,175 @@
+"""From streams that broke laws to differences worth reading: shrunk, merged, each shown once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from detokbench.records.verify import Difference, Seen, StreamFacts
+from detokbench.verify.judge import Judgement, judge
+from detokbench.verify.kinds import Kind, representatives
+from detokbench.verify.laws import Law
+from detokbench.verify.show import trace_command
+from detokbench.verify.shrink import Shrinker
+from detokbench.verify.stream import Runner, Stream
+from detokbench.verify.tally import Example, Key, Tally
+from detokbench.verify.truth import Truth
+from detokbench.vocab.reference import piece_of
+from detokbench.vocab.vocabulary import Vocabulary
+
+
+class Finder:
+    """Shrinks and describes what went wrong on one vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary, runners: dict[str, Runner]) -> None:
+        self._vocabulary = vocabulary
+        self._runners = runners
+        kinds = representatives(vocabulary.id_bytes, vocabulary.encode)
+        self._plain = [
+            ids[0] for kind in (Kind.WORD, Kind.SPACED) for ids in [kinds.get(kind)] if ids
+        ]
+
+    def differences(self, tally: Tally) -> list[Difference]:
+        """A difference for each example that those before it do not show already."""
+        found: dict[Any, Difference] = {}
+        shown: set[tuple[Stream, Key]] = set()
+        for key, examples in tally.examples.items():
+            for example in sorted(examples.values(), key=lambda e: e.size):
+                if (example.stream, key) in shown:
+                    continue
+                small, size = self._shrink(key, example)
+                identity = (small, size)
+                if identity not in found:
+                    found[identity] = self.describe(small, size, example.stream.origin)
+                for seen in found[identity].seen:
+                    shown |= {(example.stream, (seen.path, Law(law))) for law in seen.laws}
+        return list(found.values())
+
+    def _shrink(self, key: Key, example: Example) -> tuple[Stream, int | None]:
+        path, law = key
+        runner = self._runners[path].fresh()
+
+        def breaks(stream: Stream, ids_per_step: int | None) -> bool:
+            truth = Truth(stream, self._vocabulary)
+            result = judge(runner, stream, truth, _sizes_for(law, ids_per_step))
+            return law in result.broken
+
+        if not breaks(example.stream, example.ids_per_step):
+            return example.stream, example.ids_per_step  # only beside what it served before
+        shrinker = Shrinker(breaks, self._plain)
+        return shrinker.shrink(example.stream, example.ids_per_step, example.position)
+
+    def describe(self, stream: Stream, ids_per_step: int | None, origin: str) -> Difference:
+        """What every path makes of a stream; paths that keep all laws are left out."""
+        truth = Truth(stream, self._vocabulary)
+        seen = []
+        for name, runner in self._runners.items():
+            if stream.has_stops and runner.path_class.stops is None:
+                continue
+            result = judge(runner.fresh(), stream, truth, _sizes_for(None, ids_per_step))
+            if result.breaches:
+                seen.append(_seen(name, result, ids_per_step))
+        facts = stream_facts(self._vocabulary.name, stream, ids_per_step)
+        right = truth.stopped.text if stream.has_stops else truth.text
+        return Difference(
+            input=facts,
+            pieces=self._pieces(stream.output),
+            prompt_pieces=self._pieces(stream.prompt),
+            right=right,
+            seen=seen,
+            origin=origin,
+            command=trace_command(facts, seen[0].path if seen else ""),
+        )
+
+    def _pieces(self, ids: Sequence[Any]) -> list[str]:
+        pieces = (piece_of(self._vocabulary.id_bytes, token_id) for token_id in ids)
+        return ["no id" if piece is None else repr(piece) for piece in pieces]
+
+
+def _sizes_for(law: Law | None, ids_per_step: int | None) -> tuple[int | None, ...]:
+    """One id a step too, where a law compares numbers of ids a step."""
+    if ids_per_step == 1 or law not in {None, Law.IDS_PER_STEP}:
+        return (ids_per_step,)
+    return (1, ids_per_step)
+
+
+def _seen(path: str, result: Judgement, ids_per_step: int | None) -> Seen:
+    """What one path made of it, at the number of ids a step at which it is shown."""
+    breaches = sorted(
+        result.breaches, key=lambda b: (b.ids_per_step != ids_per_step, list(Law).index(b.law))
+    )
+    first = min(breaches, key=lambda b: (b.ids_per_step != ids_per_step, b.step))
+    observation = result.observations[first.ids_per_step]
+    return Seen(
+        path=path,
+        laws=list(dict.fromkeys(str(breach.law) for breach in breaches)),
+        step=first.step,
+        expected=first.expected,
+        got=first.got,
+        text=observation.text,
+        error=observation.error,
+        counted=observation.counted,
+    )
+
+
+def stream_facts(vocab: str, stream: Stream, ids_per_step: int | None) -> StreamFacts:
+    """A stream as records hold it."""
+    return StreamFacts(
+        vocab=vocab,
+        prompt=list(stream.prompt),
+        output=[_storable(token_id) for token_id in stream.output],
+        ids_per_step=ids_per_step,
+        skip_special_tokens=stream.flags.skip_special_tokens,
+        spaces_between_special_tokens=stream.flags.spaces_between_special_tokens,
+        stop=list(stream.stops.strings),
+        stop_ids=sorted(stream.stops.stop_ids),
+        min_tokens=stream.stops.min_tokens,
+        keep_stop=stream.stops.keep_stop,
+        ended=stream.ended,
+    )
+
+
+def _storable(token_id: Any) -> Any:
+    """JSON numbers beyond 64 bits cannot be read back: they go as text."""
+    fits = not isinstance(token_id, int) or -(1 << 63) <= token_id < 1 << 64
+    return token_id if fits else str(token_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cover:
+    path: str
+    law: str
+    vocab: str
+    cause: str
+
+
+def essential(
+    differences: Iterable[Difference], causes: Iterable[str]
+) -> tuple[list[Difference], int]:
+    """The fewest differences, roughly, that show each path breaking each law for each cause.
+
+    Those from public reports come first, then the smallest. Also gives how many are left out.
+    ``causes`` names what kinds of ids each difference is made of.
+    """
+    pairs = sorted(
+        zip(differences, causes, strict=True),
+        key=lambda pair: (not pair[0].report, _size(pair[0])),
+    )
+    shown: set[_Cover] = set()
+    kept: list[Difference] = []
+    for difference, cause in pairs:
+        covers = {
+            _Cover(seen.path, law, difference.input.vocab, cause)
+            for seen in difference.seen
+            for law in seen.laws
+        }
+        if covers - shown:
+            shown |= covers
+            kept.append(difference)
+    return kept, len(pairs) - len(kept)
+
+
+def _size(difference: Difference) -> tuple[int, int]:
+    facts = difference.input
+    return len(facts.prompt) + len(facts.output) + 2 * len(facts.stop), facts.ids_per_step or 99

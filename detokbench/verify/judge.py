@@ -1,0 +1,274 @@
+"""One stream through one path, law by law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from detokbench.verify.laws import Law
+from detokbench.verify.stream import Observation, Runner, Stream
+from detokbench.verify.truth import Truth
+
+REPLACEMENT = "\ufffd"
+LONGEST_WAIT = 3
+"""Ids that a complete character may wait for: an open neighbour lacks three bytes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A law that was broken: at which number of ids a step, at which step, and how.
+
+    ``expected`` and ``got`` are what should have been and what was sent by the end of that step.
+    """
+
+    law: Law
+    ids_per_step: int | None
+    step: int
+    expected: str
+    got: str
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What one path made of one stream."""
+
+    judged: set[Law] = field(default_factory=set)
+    breaches: list[Breach] = field(default_factory=list)
+    observations: dict[int | None, Observation] = field(default_factory=dict)
+    longest_wait: int = 0
+
+    @property
+    def broken(self) -> set[Law]:
+        return {breach.law for breach in self.breaches}
+
+
+def judge(
+    runner: Runner, stream: Stream, truth: Truth, step_sizes: Sequence[int | None]
+) -> Judgement:
+    """Stream it at each number of ids a step and compare with the truth."""
+    result = Judgement()
+    for size in step_sizes:
+        seen = runner.run(stream, size)
+        result.observations[size] = seen
+        result.judged.add(Law.NO_ERROR)
+        if seen.error:
+            result.breaches.append(_raised(seen, truth, stream, size))
+        elif stream.has_stops:
+            _judge_stops(result, stream, truth, size)
+        else:
+            _judge_text(result, stream, truth, size)
+    if not stream.has_stops:
+        _judge_sameness(result, truth)
+    return result
+
+
+def _raised(seen: Observation, truth: Truth, stream: Stream, size: int | None) -> Breach:
+    ids = min(len(stream.output), len(seen.deltas) * (size or len(stream.output)))
+    return Breach(
+        Law.NO_ERROR,
+        size,
+        len(seen.deltas) + 1,
+        truth.certain[: truth.lengths[ids]],
+        "".join(seen.deltas),
+    )
+
+
+def _judge_text(result: Judgement, stream: Stream, truth: Truth, size: int | None) -> None:
+    seen = result.observations[size]
+    progress = _Progress(stream, truth, seen, size)
+    result.judged |= {Law.APPEND_ONLY, Law.BYTES, Law.REPLACEMENT}
+
+    def breach(law: Law, step: int | None = None) -> None:
+        at = progress.first_wrong if step is None else step
+        result.breaches.append(Breach(law, size, at, progress.expected_by(at), progress.got_by(at)))
+
+    false = progress.first_false
+    if false is not None:
+        breach(Law.APPEND_ONLY, false)
+    text = seen.text
+    if stream.ended and not truth.text.startswith(text) and not _is_within(truth.text, text):
+        breach(Law.BYTES)
+    if text.count(REPLACEMENT) > truth.text.count(REPLACEMENT):
+        breach(Law.REPLACEMENT)
+    if stream.ended:
+        result.judged.add(Law.COMPLETE)
+        if _is_cut_short(text, truth.text):
+            breach(Law.COMPLETE, len(seen.deltas) + 1)
+    if size == 1:
+        _judge_single_ids(result, truth, progress, breach)
+
+
+def _judge_single_ids(
+    result: Judgement, truth: Truth, progress: _Progress, breach: Callable[..., None]
+) -> None:
+    """The laws that are judged at one id a step only."""
+    text = progress.seen.text
+    result.judged.add(Law.HOLD)
+    result.longest_wait = progress.longest_wait
+    if result.longest_wait > LONGEST_WAIT:
+        breach(Law.HOLD, progress.longest_wait_step)
+    if truth.prompt_text:
+        result.judged.add(Law.PROMPT)
+        extra = text[: len(text) - len(truth.text)]
+        if extra and text.endswith(truth.text) and truth.prompt_text.endswith(extra):
+            breach(Law.PROMPT)
+    if truth.one_shot is not None and progress.stream.ended:
+        result.judged.add(Law.ONE_SHOT)
+        if text != truth.one_shot:
+            breach(Law.ONE_SHOT)
+
+
+def _judge_sameness(result: Judgement, truth: Truth) -> None:
+    """The same text for every number of ids a step."""
+    texts = {size: seen.text for size, seen in result.observations.items() if not seen.error}
+    if len(texts) < 2:
+        return
+    result.judged.add(Law.IDS_PER_STEP)
+    first = next(iter(texts.values()))
+    for size, text in texts.items():
+        if text != first:
+            steps = len(result.observations[size].deltas)
+            result.breaches.append(Breach(Law.IDS_PER_STEP, size, steps + 1, truth.text, text))
+            return
+
+
+def _judge_stops(result: Judgement, stream: Stream, truth: Truth, size: int | None) -> None:
+    seen = result.observations[size]
+    right = truth.stopped
+    result.judged.add(Law.STOPS)
+    same_finish = (seen.finish is None) == (right.finish is None)
+    if same_finish and seen.finish is not None and right.finish is not None:
+        same_finish = (seen.finish.matched, seen.finish.kept_ids) == (
+            right.finish.matched,
+            right.finish.kept_ids,
+        )
+    text = seen.text
+    expected = right.text
+    if not stream.ended and right.finish is None:
+        # What may still become a stop is rightly held; only what is false can be judged.
+        expected = text if expected.startswith(text) else expected
+    if text == expected and same_finish:
+        return
+    step = _first_wrong_step(seen, expected)
+    result.breaches.append(
+        Breach(
+            Law.STOPS,
+            size,
+            step,
+            finish_words(expected, right.finish),
+            finish_words(text, seen.finish),
+        )
+    )
+
+
+def finish_words(text: str, finish: object) -> str:
+    """A text and how it ended, in one line."""
+    if finish is None:
+        return f"{text!r}, no stop"
+    matched, kept = getattr(finish, "matched", None), getattr(finish, "kept_ids", None)
+    return f"{text!r}, stopped by {matched!r}, {kept} ids kept"
+
+
+def _first_wrong_step(seen: Observation, expected: str) -> int:
+    sent = 0
+    for number, delta in enumerate(seen.deltas, 1):
+        if not expected.startswith(delta, sent):
+            return number
+        sent += len(delta)
+    return len(seen.deltas) + 1
+
+
+class _Progress:
+    """What had been sent and what was certain by the end of each step; the end is a step more."""
+
+    def __init__(self, stream: Stream, truth: Truth, seen: Observation, size: int | None) -> None:
+        self.stream, self.truth, self.seen = stream, truth, seen
+        per_step = size or max(len(stream.output), 1)
+        last = len(stream.output)
+        self._certain = [
+            truth.lengths[min(last, per_step * (i + 1))] for i in range(len(seen.deltas))
+        ]
+        self.first_wrong, self.first_false = self._find_first()
+        self.longest_wait, self.longest_wait_step = self._find_longest_wait()
+
+    def expected_by(self, step: int) -> str:
+        """The text that was certain by the end of a step; for the end, all that is due."""
+        if step > len(self._certain):
+            return self.truth.text
+        return self.truth.certain[: self._certain[step - 1]]
+
+    def got_by(self, step: int) -> str:
+        """What had been sent by the end of a step."""
+        if step > len(self.seen.deltas):
+            return self.seen.text
+        return "".join(self.seen.deltas[:step])
+
+    def _find_first(self) -> tuple[int, int | None]:
+        """The first step whose text is not the right one, and the first that sent a false one.
+
+        Text that comes late is right; text of which something is missing in front is wrong, but
+        not false. The end of the stream counts as a step.
+        """
+        end = len(self._certain) + 1
+        wrong: int | None = None
+        false: int | None = None
+        sent = at = 0
+        for step, delta, due, known in self._steps():
+            if wrong is None:
+                if due.startswith(delta, sent) and sent + len(delta) <= known:
+                    sent += len(delta)
+                    at = sent
+                    continue
+                wrong = step
+            at = _advance(due, delta, at, known)
+            if at < 0:
+                false = step
+                break
+        return wrong or end, false
+
+    def _steps(self) -> Iterator[tuple[int, str, str, int]]:
+        """Each step's delta, the text it has to agree with, and how much of that is certain."""
+        pairs = zip(self.seen.deltas, self._certain, strict=True)
+        for number, (delta, known) in enumerate(pairs, 1):
+            yield number, delta, self.truth.certain, known
+        yield len(self._certain) + 1, self.seen.ending, self.truth.text, len(self.truth.text)
+
+    def _find_longest_wait(self) -> tuple[int, int]:
+        """The most further ids that a complete character waited for, while all sent was right."""
+        longest, at_step, sent = 0, 0, 0
+        lengths = self.truth.lengths
+        oldest = 0
+        for step, delta in enumerate(self.seen.deltas, 1):
+            if step >= self.first_wrong:
+                break
+            sent += len(delta)
+            if sent >= self._certain[step - 1]:
+                continue
+            while lengths[oldest] <= sent:
+                oldest += 1
+            wait = step - oldest + 1
+            if wait > longest:
+                longest, at_step = wait, step
+        return longest, at_step
+
+
+def _advance(text: str, delta: str, at: int, known: int) -> int:
+    """Find the characters of ``delta`` in order in ``text[at:known]``; -1 where one is missing."""
+    for character in delta:
+        found = text.find(character, at, known)
+        if found < 0:
+            return -1
+        at = found + 1
+    return at
+
+
+def _is_within(part: str, whole: str) -> bool:
+    """Whether the characters of ``part`` are in ``whole``, in this order."""
+    return _advance(whole, part, 0, len(whole)) >= 0
+
+
+def _is_cut_short(text: str, right: str) -> bool:
+    """Whether the end of the right text did not come."""
+    if text == right or not right:
+        return False
+    return right.startswith(text) or not text.endswith(right[-1])

@@ -1,0 +1,170 @@
+"""One stream and what a path makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from detokbench.paths.protocol import DetokPath, Flags, PathClass
+from detokbench.paths.row import PathRow
+from detokbench.stops import open_stop_stream
+from detokbench.stops.request import StopFinish, StopRequest, TextRow
+from detokbench.vocab.vocabulary import Vocabulary
+
+ALL = None
+"""As a number of ids a step: all of them in one."""
+DEFAULT_FLAGS = Flags()
+NO_STOPS = StopRequest()
+STEP_SIZES: tuple[int | None, ...] = (1, 2, 3, 4, 7, ALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A prompt and the ids that a model answers with, which may not be ids at all."""
+
+    prompt: tuple[Any, ...]
+    output: tuple[Any, ...]
+    flags: Flags = DEFAULT_FLAGS
+    stops: StopRequest = NO_STOPS
+    ended: bool = True
+    """Whether the stream ends after its output, so that what is held is due."""
+    origin: str = field(default="", compare=False)
+
+    @property
+    def has_stops(self) -> bool:
+        return bool(self.stops.strings or self.stops.regexes or self.stops.stop_ids)
+
+    def steps(self, ids_per_step: int | None) -> Iterator[list[Any]]:
+        """The ids of each step."""
+        size = ids_per_step or max(len(self.output), 1)
+        for start in range(0, len(self.output), size):
+            yield list(self.output[start : start + size])
+
+
+@dataclass(slots=True)
+class Observation:
+    """What came of a stream: the text of each step, and of the end; or what it raised."""
+
+    deltas: list[str] = field(default_factory=list)
+    ending: str = ""
+    error: str = ""
+    finish: StopFinish | None = None
+    counted: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """All that was sent."""
+        return "".join(self.deltas) + self.ending
+
+
+class Runner:
+    """One path on one vocabulary, kept from stream to stream until it raises."""
+
+    def __init__(self, path_class: PathClass, vocabulary: Vocabulary) -> None:
+        self.path_class = path_class
+        self._vocabulary = vocabulary
+        self._path: DetokPath | None = None
+        self.steps = 0
+        """Steps taken so far."""
+
+    @property
+    def name(self) -> str:
+        return self.path_class.name
+
+    def fresh(self) -> Runner:
+        """The same, with a path that has served no stream yet."""
+        return Runner(self.path_class, self._vocabulary)
+
+    def run(self, stream: Stream, ids_per_step: int | None) -> Observation:
+        """Stream it. What the path raises is noted, never passed on."""
+        seen = Observation()
+        path = self._path
+        before: dict[str, int] = {}
+        try:
+            path = path or self.path_class(self._vocabulary)
+            before = counters(path)
+            row: TextRow = PathRow(path, list(stream.prompt), stream.flags)
+            self._follow(stream, ids_per_step, row, seen)
+        except Exception as error:
+            seen.error = one_line(error)
+            self._path = None
+        else:
+            self._path = path
+        if path is not None:
+            after = counters(path)
+            seen.counted = {
+                name: after[name] - before.get(name, 0)
+                for name in after
+                if after[name] != before.get(name, 0)
+            }
+        return seen
+
+    def _follow(
+        self, stream: Stream, ids_per_step: int | None, row: TextRow, seen: Observation
+    ) -> None:
+        if not stream.has_stops:
+            for ids in stream.steps(ids_per_step):
+                seen.deltas.append(row.step(ids))
+            self.steps += len(seen.deltas)
+            seen.ending = row.end() if stream.ended else ""
+            if not stream.ended:
+                row.end()
+            return
+        self._follow_with_stops(stream, ids_per_step, row, seen)
+
+    def _follow_with_stops(
+        self, stream: Stream, ids_per_step: int | None, row: TextRow, seen: Observation
+    ) -> None:
+        style = self.path_class.stops
+        assert style is not None
+        vocabulary = self._vocabulary
+        guarded = open_stop_stream(
+            style,
+            stream.stops,
+            row,
+            vocabulary.encode,
+            lambda ids: vocabulary.decode(ids, skip_special_tokens=False),
+        )
+        for ids in stream.steps(ids_per_step):
+            seen.deltas.append(guarded.step(ids))
+            if guarded.finish is not None:
+                break
+        self.steps += len(seen.deltas)
+        ending = guarded.end()
+        if stream.ended or guarded.finish is not None:
+            seen.ending = ending
+        seen.finish = guarded.finish
+
+
+def counters(path: DetokPath) -> dict[str, int]:
+    """What a path counts of itself: its public whole numbers (``bad_ids`` and the like)."""
+    names = [name for name in dir(path) if not name.startswith("_")]
+    values = {name: getattr(path, name, None) for name in names}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as ``TypeError: what it says``, cut to a line."""
+    words = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return said if len(said) <= 160 else said[:159] + "…"
+
+
+def run_rows(
+    path: DetokPath, streams: Sequence[Stream], ids_per_step: int | None, order: Sequence[int]
+) -> list[str]:
+    """The text of each stream, all in one batch; ``order`` is that of the rows in every step."""
+    rows = path.open([list(s.prompt) for s in streams], [s.flags for s in streams])
+    pending = [list(stream.steps(ids_per_step)) for stream in streams]
+    texts = [""] * len(streams)
+    for step in range(max(map(len, pending))):
+        live = [i for i in order if step < len(pending[i])]
+        deltas = path.step([rows[i] for i in live], [pending[i][step] for i in live])
+        for i, delta in zip(live, deltas, strict=True):
+            texts[i] += delta
+    return [text + path.end(row) for text, row in zip(texts, rows, strict=True)]

@@ -1,0 +1,160 @@
+"""How many ids a path hands to the tokenizer a step, while its output grows.
+
+Counted, not timed: a window that is never cut lets the count grow whatever the machine does. Times
+are taken beside it as an illustration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from detokbench.bench.recording import RecordingVocabulary
+from detokbench.paths.protocol import PathClass
+from detokbench.paths.row import PathRow
+from detokbench.records.verify import Growth, GrowthClass
+from detokbench.verify.kinds import Kind, representatives
+from detokbench.verify.stream import DEFAULT_FLAGS
+from detokbench.vocab.id_bytes import IdBytes
+from detokbench.vocab.vocabulary import Vocabulary
+
+LENGTHS = (64, 128, 256, 512)
+_AROUND = 16
+# Doubling the output doubles what grows straight, and leaves alone what does not grow.
+_FLAT_BELOW = 1.3
+_LINEAR_BELOW = 2.6
+_SENTENCE = "the quick brown fox jumps over the lazy dog and "
+
+
+def growing_streams(vocabulary: Vocabulary) -> dict[str, list[int]]:
+    """Streams of the longest length: running text, and each kind of id over and over."""
+    table: IdBytes = vocabulary.id_bytes
+    longest = LENGTHS[-1] + _AROUND
+    sentence = vocabulary.encode(_SENTENCE)
+    kinds = representatives(table, vocabulary.encode)
+    streams = {"text without a newline": (sentence * (longest // len(sentence) + 1))[:longest]}
+    for kind in (Kind.OPEN, Kind.MIDDLE, Kind.GENUINE, Kind.SPECIAL, Kind.UNKNOWN):
+        if kind in kinds:
+            streams[f"one {kind}, repeated"] = kinds[kind][:1] * longest
+    return streams
+
+
+def growth_of(path_class: PathClass, vocabulary: Vocabulary) -> Iterator[Growth]:
+    """How a path's work a step grows, for each stream that it survives."""
+    for name, ids in growing_streams(vocabulary).items():
+        try:
+            work, is_modelled = count_work(path_class, vocabulary, ids)
+            times = _times_us(path_class, vocabulary, ids)
+        except Exception:
+            continue
+        means = [_mean(work[length - _AROUND : length + _AROUND]) for length in LENGTHS]
+        yield Growth(
+            path=path_class.name,
+            vocab=vocabulary.name,
+            stream=name,
+            lengths=list(LENGTHS),
+            ids_a_step=means,
+            growth=growth_class(means),
+            first_us=_middle(times[LENGTHS[0] - _AROUND : LENGTHS[0] + _AROUND]),
+            last_us=_middle(times[LENGTHS[-1] - _AROUND : LENGTHS[-1] + _AROUND]),
+            source="modelled" if is_modelled else "measured",
+        )
+
+
+def growth_class(means: Sequence[float]) -> GrowthClass:
+    """Flat, linear or worse, from the work at lengths that double."""
+    if means[-1] == 0 or means[-2] == 0:
+        return "flat"
+    ratio = means[-1] / means[-2]
+    if ratio < _FLAT_BELOW:
+        return "flat"
+    return "linear" if ratio < _LINEAR_BELOW else "worse"
+
+
+def count_work(
+    path_class: PathClass, vocabulary: Vocabulary, ids: Sequence[int]
+) -> tuple[list[int], bool]:
+    """Ids handed to the tokenizer in each step, and whether DecodeStream's part is modelled."""
+    recording = _CountingVocabulary(vocabulary)
+    row = PathRow(path_class(recording), [], DEFAULT_FLAGS)
+    work = []
+    for token_id in ids:
+        recording.log.clear()
+        recording.shadowed = 0
+        row.step([token_id])
+        work.append(_ids_in(recording.log.calls) + recording.shadowed)
+    row.end()
+    return work, recording.is_shadowed
+
+
+def _ids_in(calls: Sequence[Any]) -> int:
+    """Ids or tokens in the arguments of the recorded decodes."""
+    return sum(
+        sum(map(len, call.argument))
+        if call.name.endswith(("batch_decode", "decode_batch"))
+        else len(call.argument)
+        for call in calls
+        if isinstance(call.argument, list)
+    )
+
+
+class _CountingVocabulary(RecordingVocabulary):
+    """Counts what DecodeStream decodes too, by a shadow that does what it does."""
+
+    def __init__(self, inner: Vocabulary) -> None:
+        super().__init__(inner)
+        object.__setattr__(self, "shadowed", 0)
+        object.__setattr__(self, "is_shadowed", False)
+
+    def decode_stream(self, ids: Sequence[int] | None, skip_special_tokens: bool) -> Any:
+        inner: Vocabulary = self.__dict__["_inner"]
+        object.__setattr__(self, "is_shadowed", True)
+        return _ShadowedStream(self, inner, ids, skip_special_tokens)
+
+
+class _ShadowedStream:
+    """The real DecodeStream, and beside it the shadow that says how much it decoded."""
+
+    def __init__(
+        self,
+        counting: _CountingVocabulary,
+        inner: Vocabulary,
+        ids: Sequence[int] | None,
+        skip_special_tokens: bool,
+    ) -> None:
+        from detokbench.paths.decode_stream_window import DecodeStreamWindow
+
+        assert inner.rust is not None
+        self._counting = counting
+        self._rust = inner.rust
+        self._stream = inner.decode_stream(ids, skip_special_tokens)
+        self._window = DecodeStreamWindow(inner.rust, ids, skip_special_tokens)
+
+    def step(self, _tokenizer: Any, token_id: int) -> str | None:
+        text = self._stream.step(self._rust, token_id)
+        if self._window.step(token_id) != text:
+            raise RuntimeError("DecodeStream does not do what its shadow does")
+        object.__setattr__(
+            self._counting, "shadowed", self._counting.shadowed + self._window.ids_handed
+        )
+        return text
+
+
+def _times_us(path_class: PathClass, vocabulary: Vocabulary, ids: Sequence[int]) -> list[float]:
+    row = PathRow(path_class(vocabulary), [], DEFAULT_FLAGS)
+    times = []
+    for token_id in ids:
+        started = perf_counter()
+        row.step([token_id])
+        times.append((perf_counter() - started) * 1e6)
+    row.end()
+    return times
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
