@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +30,13 @@ class Finder:
             ids[0] for kind in (Kind.WORD, Kind.SPACED) for ids in [kinds.get(kind)] if ids
         ]
 
-    def differences(self, tally: Tally) -> list[Difference]:
+    def differences(self, tally: Tally, laws: Collection[Law]) -> list[Difference]:
         """A difference for each example that those before it do not show already."""
         found: dict[Any, Difference] = {}
         shown: set[tuple[Stream, Key]] = set()
         for key, examples in tally.examples.items():
+            if key[1] not in laws:
+                continue
             for example in sorted(examples.values(), key=lambda e: e.size):
                 if (example.stream, key) in shown:
                     continue

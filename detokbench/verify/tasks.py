@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
+from typing import Literal
 
+from detokbench.errors import DetokbenchError
 from detokbench.paths.registry import load_path_class
+from detokbench.records.schema import NotApplicable
 from detokbench.records.verify import CaseResult, Difference, Growth, Seen
 from detokbench.verify.case_results import check_case, step_sizes_of, stream_of
 from detokbench.verify.corpus import (
+    beginnings,
     cut_texts,
     orders_of_kinds,
     text_ids,
@@ -27,10 +31,12 @@ from detokbench.verify.stream import STEP_SIZES, Runner, Stream
 from detokbench.verify.tally import Tally
 from detokbench.verify.truth import Truth
 from detokbench.verify.work import growth_of
+from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.registry import load_vocabulary
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.cases import Case
 
+_WHOLE_SIZES = (1, 7)
 _CUT_SIZES = (1, 3)
 _KIND_SIZES = (1, 2, None)
 _STOP_SIZES = (1, 3, None)
@@ -45,14 +51,39 @@ class Bench:
     trust_remote_code: bool = False
 
 
+Part = Literal["texts", "kinds", "fuzz"]
+
+
 @dataclass(frozen=True)
 class JudgeTask:
     """Put streams of one vocabulary through all paths. ``part`` says which."""
 
     vocabulary: str
-    part: str
+    part: Part
     numbers: range = range(0)
     """Numbers of random streams, for the part ``fuzz``."""
+
+    def __str__(self) -> str:
+        return f"{self.part} on {self.vocabulary}"
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Judge the two laws that are not about single streams, as far as they are asked for."""
+
+    vocabulary: str
+    laws: frozenset[Law]
+
+    def __str__(self) -> str:
+        return f"rows and work on {self.vocabulary}"
+
+
+@dataclass
+class Looked:
+    """Which paths do not apply to a vocabulary, or why it cannot be judged at all."""
+
+    not_applicable: list[NotApplicable] = field(default_factory=list)
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,15 +91,18 @@ class FindTask:
     """Shrink what broke laws on one vocabulary, and run its cases."""
 
     vocabulary: str
+    laws: frozenset[Law]
     tally: Tally
     cases: tuple[Case, ...]
+
+    def __str__(self) -> str:
+        return f"cases and shrinking on {self.vocabulary}"
 
 
 @dataclass
 class Found:
     """What a FindTask gives."""
 
-    vocabulary: str
     differences: list[Difference] = field(default_factory=list)
     left_out: int = 0
     cases: list[CaseResult] = field(default_factory=list)
@@ -77,7 +111,7 @@ class Found:
 
 @dataclass
 class RowsAndWork:
-    """What the parts ``rows`` and ``work`` give."""
+    """What a RowsTask gives."""
 
     tally: Tally = field(default_factory=Tally)
     differences: list[Difference] = field(default_factory=list)
@@ -87,6 +121,20 @@ class RowsAndWork:
 @cache
 def _vocabulary(name: str, trust_remote_code: bool) -> Vocabulary:
     return load_vocabulary(name, trust_remote_code)
+
+
+def look_at(bench: Bench, name: str) -> Looked:
+    """Load a vocabulary and ask the paths whether they apply to it."""
+    try:
+        vocabulary = _vocabulary(name, bench.trust_remote_code)
+        _ = vocabulary.id_bytes
+    except DetokbenchError as error:
+        return Looked(problem=str(error))
+    except UnsupportedFamilyError as error:
+        return Looked(problem=f"'{name}' has no bytes to judge texts by: {error}")
+    classes = [load_path_class(path) for path in bench.paths]
+    reasons = [(path.name, path.why_not(vocabulary)) for path in classes]
+    return Looked([NotApplicable(path=path, why=why) for path, why in reasons if why])
 
 
 def runners_for(bench: Bench, vocabulary: Vocabulary) -> dict[str, Runner]:
@@ -149,7 +197,8 @@ def _streams(
         return
     texts = text_ids(vocabulary)
     yield from chain(
-        _at(whole_texts(texts), STEP_SIZES),
+        _at(whole_texts(texts), _WHOLE_SIZES),
+        _at(beginnings(texts), STEP_SIZES),
         _at(cut_texts(texts), _CUT_SIZES),
         _at(texts_with_stops(texts, vocabulary), _STOP_SIZES),
     )
@@ -161,9 +210,10 @@ def _at(
     return ((stream, sizes) for stream in streams)
 
 
-def do_rows_and_work(bench: Bench, vocabulary_name: str, laws: frozenset[Law]) -> RowsAndWork:
-    """Judge the two laws that are not about single streams."""
-    vocabulary = _vocabulary(vocabulary_name, bench.trust_remote_code)
+def do_rows_and_work(bench: Bench, task: RowsTask) -> RowsAndWork:
+    """Run a RowsTask."""
+    vocabulary = _vocabulary(task.vocabulary, bench.trust_remote_code)
+    laws = task.laws
     answer = RowsAndWork()
     mixed = mixed_rows(vocabulary, text_ids(vocabulary)) if Law.ROWS in laws else []
     for name, runner in runners_for(bench, vocabulary).items():
@@ -211,7 +261,7 @@ def do_find(bench: Bench, task: FindTask) -> Found:
     vocabulary = _vocabulary(task.vocabulary, bench.trust_remote_code)
     runners = runners_for(bench, vocabulary)
     finder = Finder(vocabulary, runners)
-    found = Found(task.vocabulary)
+    found = Found()
     from_cases = []
     for case in task.cases:
         found.cases += [check_case(case, runner, vocabulary) for runner in runners.values()]
@@ -220,7 +270,7 @@ def do_find(bench: Bench, task: FindTask) -> Found:
             _judge_all(found.tally, runners, stream, step_sizes_of(case), vocabulary)
             difference = _case_difference(finder, stream, case)
             from_cases += [] if difference is None else [difference]
-    mine = finder.differences(task.tally)
+    mine = finder.differences(task.tally, task.laws)
     for difference in mine:
         difference.like = _like(difference, from_cases)
     everything = [*from_cases, *mine]
