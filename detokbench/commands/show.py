@@ -22,15 +22,25 @@ def show(
         bool,
         typer.Option("--check-model", help="Of a sweep: how true the amortised model is to it."),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of verify: every difference and surprise, not the first.")
+    ] = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
+    from detokbench.report.console import make_console
     from detokbench.report.kinds import read_known, shown_from
     from detokbench.report.output import print_record
+    from detokbench.report.verify_screen import print_verify
 
     path = Path(record)
     loaded = read_known(path)
     if check_model and loaded.kind != "sweep":
         raise usage_error(f"--check-model: {path.name} is a record of {loaded.kind}, not sweep")
+    if everything and loaded.kind != "verify":
+        raise usage_error(f"--all: {path.name} is a record of {loaded.kind}, not verify")
     with shown_from(path):
-        print_record(loaded, check_model=check_model)
+        if everything:
+            print_verify(loaded, make_console(), limit=None)
+        else:
+            print_record(loaded, check_model=check_model)
     return ExitCode.OK
