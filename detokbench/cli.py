@@ -11,6 +11,7 @@ import typer
 
 from detokbench import __version__
 from detokbench.commands import (
+    audit,
     gpus,
     measure_c,
     models,
@@ -39,6 +40,7 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("audit", help=audit.HELP)(audit.audit)
 app.command("show", help=show.HELP)(show.show)
 app.command("plot", help=plot.HELP)(plot.plot)
 app.command("report", help=report.HELP)(report.report)
