@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from detokbench.commands.options import ChartOption, JsonOption, OutOption, TrustOption
-from detokbench.errors import usage_error
 from detokbench.grammar import parse_choice, parse_count
 
 HELP = """\

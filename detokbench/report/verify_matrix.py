@@ -65,9 +65,7 @@ def _empty_table(heads: list[str], gap: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0)
-    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
     tallest = max(head.count("\n") for head in heads)
     for head in heads:
         pushed_down = "\n" * (tallest - head.count("\n")) + head

@@ -59,9 +59,7 @@ def wanted_from(
     )
 
 
-def _vocabularies(
-    cases: Sequence[Case], fuzz: int | None, by_default: bool
-) -> tuple[str, ...]:
+def _vocabularies(cases: Sequence[Case], fuzz: int | None, by_default: bool) -> tuple[str, ...]:
     """Those of the cases, or all that are shipped."""
     if not by_default and fuzz is None:
         return tuple(dict.fromkeys(case.vocabulary for case in cases))
