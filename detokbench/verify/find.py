@@ -67,7 +67,7 @@ class Finder:
         truth = Truth(stream, self._vocabulary)
         seen = []
         for name, runner in self._runners.items():
-            if stream.has_stops and runner.path_class.stops is None:
+            if not runner.can_judge(stream):
                 continue
             result = judge(runner.fresh(), stream, truth, _sizes_for(None, ids_per_step))
             if result.breaches:

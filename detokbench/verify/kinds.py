@@ -45,7 +45,7 @@ PLAIN = frozenset({Kind.WORD, Kind.SPACED, Kind.SPACE, Kind.NEWLINE, Kind.WIDE})
 
 def kind_of(table: IdBytes, token_id: object) -> Kind:
     """The kind of anything that may stand where an id is expected."""
-    if isinstance(token_id, bool) or not isinstance(token_id, int) or not 0 <= token_id < 1 << 32:
+    if not isinstance(token_id, int) or not 0 <= token_id < 1 << 32:
         return Kind.BAD
     piece = piece_of(table, token_id)
     if piece is None:

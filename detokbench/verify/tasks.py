@@ -166,8 +166,8 @@ def _judge_all(
     truth = Truth(stream, vocabulary)
     kinds = ""
     for name, runner in runners.items():
-        if stream.has_stops and runner.path_class.stops is None:
-            continue
+        if not runner.can_judge(stream) or stream.stops.regexes:
+            continue  # the truth knows no regexes: what they should do stands in cases only
         result = judge(runner, stream, truth, sizes)
         if result.breaches and not kinds:
             kinds = _shape_of(stream, vocabulary)
@@ -284,6 +284,8 @@ def do_find(bench: Bench, task: FindTask) -> Found:
 
 def _case_difference(finder: Finder, stream: Stream, case: Case) -> Difference | None:
     """What differs in a case, at the smallest number of ids a step at which anything does."""
+    if stream.stops.regexes:
+        return None
     for size in step_sizes_of(case):
         difference = finder.describe(stream, size, stream.origin)
         if difference.seen:
