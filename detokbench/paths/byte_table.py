@@ -9,6 +9,7 @@ from itertools import count
 from operator import index
 
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError
 from detokbench.vocab.vocabulary import Vocabulary
@@ -139,6 +140,10 @@ class ByteTablePath:
         self._rows_keeping -= self._view_of.pop(row) is self._keeping
         self._at_start.discard(row)
         return self._unsettled.pop(row, b"").decode("utf-8", "replace")
+
+    def look(self, row: int) -> RowView:
+        open_bytes = self._unsettled.get(row, b"")
+        return RowView(offsets={"open_bytes": len(open_bytes)}, held=open_bytes)
 
 
 class _View:

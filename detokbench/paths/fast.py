@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from detokbench.paths.decode_stream_window import INVALID_PREFIX, DecodeStreamWindow
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 from detokbench.paths.vllm_row import VllmRow
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
-
-# tokenizers/src/tokenizer/mod.rs; vLLM matches on the same words.
-_INVALID_PREFIX = "Invalid prefix encountered"
 
 
 class FastPath:
@@ -62,6 +61,9 @@ class FastPath:
         # DecodeStream has no flush: what it still holds is never sent.
         return self._rows.pop(row).next_delta()
 
+    def look(self, row: int) -> RowView:
+        return self._rows[row].look()
+
 
 class _FastRow(VllmRow):
     def __init__(
@@ -82,6 +84,9 @@ class _FastRow(VllmRow):
         # vLLM takes out spaces between added tokens only where both flags ask for it.
         self._spaces = self._skip or flags.spaces_between_special_tokens or not added_tokens
         self._last_was_added = False
+        self._prompt = prompt
+        self._model: DecodeStreamWindow | None = None  # made when somebody looks
+        self._modelled_ids = 0
 
     def decode_next(self, token_id: int) -> str:
         text = self._protected_step(token_id)
@@ -100,11 +105,21 @@ class _FastRow(VllmRow):
             self._path.bad_ids += 1
             return None
         except Exception as error:
-            if not str(error).startswith(_INVALID_PREFIX):
+            if not str(error).startswith(INVALID_PREFIX):
                 raise
             self._path.rebuilt_streams += 1
             self._stream = self._open_stream(None, self._skip)
             return self._stream.step(self._rust, token_id)
+
+    def look(self) -> RowView:
+        """DecodeStream hides its state: this is that of a model, fed the same ids."""
+        assert self._rust is not None
+        model = self._model or DecodeStreamWindow(self._rust, self._prompt, self._skip)
+        for token_id in self.token_ids[self._modelled_ids :]:
+            model = model.follow(token_id)
+        self._model, self._modelled_ids = model, len(self.token_ids)
+        offsets = {"ids": len(model.ids), "prefix_index": model.prefix_index}
+        return RowView(tuple(model.ids), offsets, model.held, is_modelled=True)
 
 
 def _added_tokens(vocabulary: Vocabulary) -> dict[int, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -49,3 +50,7 @@ class NaivePath:
     def end(self, row: int) -> str:
         del self._flags[row]
         return ""
+
+    def look(self, row: int) -> RowView:
+        """There is no state: each id is a text of its own."""
+        return RowView(window=(), held="")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detokbench.paths.protocol import Flags
 from detokbench.paths.sglang_windows import SglangWindows
+from detokbench.paths.view import RowView
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -40,6 +41,9 @@ class RowDecodePath:
 
     def end(self, row: int) -> str:
         return self._windows.end(row, self._decode)
+
+    def look(self, row: int) -> RowView:
+        return self._windows.look(row, self._decode)
 
     def _decode(self, windows: list[list[int]], flags: list[Flags]) -> list[str]:
         decode = self._tokenizer.decode

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from detokbench.paths.protocol import Flags
 from detokbench.paths.sglang_windows import SglangWindows, decode_present
+from detokbench.paths.view import RowView
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -43,6 +44,9 @@ class RustBatchPath:
 
     def end(self, row: int) -> str:
         return self._windows.end(row, self._decode)
+
+    def look(self, row: int) -> RowView:
+        return self._windows.look(row, self._decode)
 
     def _decode(self, windows: list[list[int]], flags: list[Flags]) -> list[str]:
         return decode_present(windows, flags, self._decode_by_flag)

@@ -14,6 +14,7 @@ from itertools import count
 from detokbench.errors import DetokbenchError
 from detokbench.paths.printable import printable_prefix
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 
 DecodeWindows = Callable[[list[list[int]], list[Flags]], list[str]]
 """Ids and flags of every row → text of every row; an empty window has empty text."""
@@ -116,6 +117,23 @@ class SglangWindows:
         del self._requests[row]
         text = "".join(state.decoded_chunks) + read_texts[0][len(surr_texts[0]) :]
         return text[state.sent :]
+
+    def look(self, row: int, decode: DecodeWindows) -> RowView:
+        """The row as its next message finds it: without a state, as the context it will bring."""
+        request, state = self._requests[row], self._states.get(row)
+        if state is None:
+            context = () if request.has_state else tuple(self._clamped(request.context))
+            state = _DecodeState(list(context), request.read_offset)
+        window = state.decode_ids[state.surr_offset :]
+        read = state.read_offset - state.surr_offset
+        before, text = decode([window[:read], window], [request.flags] * 2)
+        offsets = {
+            "surr_offset": state.surr_offset,
+            "read_offset": state.read_offset,
+            "sent_offset": state.sent,
+        }
+        held = text[len(before) :][state.sent - state.decoded_len :]
+        return RowView(window, offsets, held)
 
     def _decode_both(
         self, rows: Sequence[int], new_ids: Sequence[list[int]], decode: DecodeWindows

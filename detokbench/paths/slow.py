@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 from detokbench.paths.vllm_row import VllmRow
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import TokenizerLike, Vocabulary
@@ -63,6 +64,9 @@ class SlowPath:
         # A held character is never sent: the latch has no way out at the end of a stream.
         return self._rows.pop(row).next_delta()
 
+    def look(self, row: int) -> RowView:
+        return self._rows[row].look()
+
 
 class UncachedSlowPath(SlowPath):
     """``slow`` on the tokenizer as transformers gives it."""
@@ -94,6 +98,7 @@ class _SlowRow(VllmRow):
         self._skip = flags.skip_special_tokens
         self._spaces = flags.spaces_between_special_tokens
         self.token_ids.extend(prompt)
+        self._first_id = max(len(prompt) - PROMPT_TAIL_TOKENS, 0)
         self._tokens = _text_or_empty(
             tokenizer.convert_ids_to_tokens(
                 prompt[-PROMPT_TAIL_TOKENS:], skip_special_tokens=self._skip
@@ -111,6 +116,24 @@ class _SlowRow(VllmRow):
             return ""  # hold: nothing new, or the last character may be incomplete
         self.prefix_offset, self.read_offset = self.read_offset, len(tokens)
         return new_text[len(prefix_text) :]
+
+    def look(self) -> RowView:
+        tokens = self._tokens
+        before = self._join(tokens[self.prefix_offset : self.read_offset])
+        held = self._join(tokens[self.prefix_offset :])[len(before) :]
+        offsets = {"prefix_offset": self.prefix_offset, "read_offset": self.read_offset}
+        return RowView(self._window_ids(), offsets, held)
+
+    def _window_ids(self) -> list[int]:
+        """The ids behind the tokens from ``prefix_offset`` on; skipped ids have no token."""
+        left = len(self._tokens) - self.prefix_offset
+        ids: list[int] = []
+        for token_id in reversed(self.token_ids[self._first_id :]):
+            if len(ids) == left:
+                break
+            if self._new_tokens(token_id):
+                ids.append(token_id)
+        return ids[::-1]
 
     def _new_tokens(self, token_id: int) -> list[Any]:
         """The token of an id as a list: empty when it is skipped, "" when out of range."""

@@ -8,6 +8,7 @@ from itertools import count
 
 from detokbench.paths.printable import is_cjk
 from detokbench.paths.protocol import Flags, flags_or_default
+from detokbench.paths.view import RowView
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import TokenizerLike, Vocabulary
 
@@ -49,6 +50,9 @@ class TextStreamerPath:
     def end(self, row: int) -> str:
         return self._rows.pop(row).end()
 
+    def look(self, row: int) -> RowView:
+        return self._rows[row].look()
+
 
 class _Streamer:
     def __init__(self, tokenizer: TokenizerLike, flags: Flags) -> None:
@@ -78,6 +82,9 @@ class _Streamer:
             return ""
         text = self._tokenizer.decode(self._cache, skip_special_tokens=self._skip)
         return text[self._printed :]
+
+    def look(self) -> RowView:
+        return RowView(tuple(self._cache), {"print_len": self._printed}, self.end())
 
 
 def _is_settled(text: str) -> bool:
