@@ -11,6 +11,7 @@ from time import monotonic
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.schema import NotApplicable
 from detokbench.records.verify import CaseResult, Difference, Growth
+from detokbench.verify.essential import essential
 from detokbench.verify.laws import Law
 from detokbench.verify.pool import answers, worker_pool
 from detokbench.verify.tally import Tally
@@ -88,6 +89,9 @@ def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected
         if not any(tally.streams for tally in collected.tallies.values()):
             raise
         collected.error = stop
+    collected.differences, collected.left_out = essential(
+        collected.differences, wanted.vocabularies
+    )
     collected.seconds = monotonic() - started
     return collected
 
@@ -139,7 +143,10 @@ def _find(
     progress: Progress,
 ) -> None:
     if wanted.laws & {Law.ROWS, Law.WORK}:
-        rows_tasks = [RowsTask(name, wanted.laws) for name in wanted.vocabularies]
+        rows_tasks = [
+            RowsTask(name, wanted.laws, many_rows=position == 0)
+            for position, name in enumerate(wanted.vocabularies)
+        ]
         for rows_task, answer in answers(pool, partial(do_rows_and_work, bench), rows_tasks):
             collected.tallies[rows_task.vocabulary].merge(answer.tally)
             collected.differences += answer.differences
@@ -151,7 +158,6 @@ def _find(
     for done, (task, found) in enumerate(answers(pool, partial(do_find, bench), tasks), 1):
         collected.tallies[task.vocabulary].merge(found.tally)
         collected.differences += found.differences
-        collected.left_out += found.left_out
         collected.cases += found.cases
         progress("shrinking", 0.8 + 0.2 * done / len(tasks))
 

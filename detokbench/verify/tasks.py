@@ -21,7 +21,7 @@ from detokbench.verify.corpus import (
     texts_with_stops,
     whole_texts,
 )
-from detokbench.verify.find import Finder, essential, stream_facts
+from detokbench.verify.find import Finder, stream_facts
 from detokbench.verify.fuzz import Fuzz
 from detokbench.verify.judge import judge
 from detokbench.verify.kinds import shape
@@ -73,6 +73,8 @@ class RowsTask:
 
     vocabulary: str
     laws: frozenset[Law]
+    many_rows: bool
+    """Whether to open very many rows too: what a vocabulary has no part in."""
 
     def __str__(self) -> str:
         return f"rows and work on {self.vocabulary}"
@@ -104,7 +106,6 @@ class Found:
     """What a FindTask gives."""
 
     differences: list[Difference] = field(default_factory=list)
-    left_out: int = 0
     cases: list[CaseResult] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
@@ -219,9 +220,9 @@ def do_rows_and_work(bench: Bench, task: RowsTask) -> RowsAndWork:
     for name, runner in runners_for(bench, vocabulary).items():
         if Law.ROWS in laws:
             breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
-            many = check_number(runner.path_class, vocabulary)
+            many = check_number(runner.path_class, vocabulary) if task.many_rows else None
             breaches += [] if many is None else [many]
-            answer.tally.judged[name, Law.ROWS] += 3 * len(mixed) + 1
+            answer.tally.judged[name, Law.ROWS] += 3 * len(mixed) + int(task.many_rows)
             answer.tally.broken[name, Law.ROWS] += len(breaches)
             answer.differences += [_rows_differ(name, b, vocabulary) for b in breaches[:1]]
         if Law.WORK in laws:
@@ -273,12 +274,7 @@ def do_find(bench: Bench, task: FindTask) -> Found:
     mine = finder.differences(task.tally, task.laws)
     for difference in mine:
         difference.like = _like(difference, from_cases)
-    everything = [*from_cases, *mine]
-    causes = [
-        shape(vocabulary.id_bytes, difference.input.prompt, difference.input.output)
-        for difference in everything
-    ]
-    found.differences, found.left_out = essential(everything, causes)
+    found.differences = [*from_cases, *mine]
     return found
 
 

@@ -20,8 +20,8 @@ from detokbench.verify.stream import DEFAULT_FLAGS
 from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.vocabulary import Vocabulary
 
-LENGTHS = (64, 128, 256, 512)
-_AROUND = 16
+LENGTHS = (32, 64, 128, 256)
+_AROUND = 8
 # Doubling the output doubles what grows straight, and leaves alone what does not grow.
 _FLAT_BELOW = 1.3
 _LINEAR_BELOW = 2.6
