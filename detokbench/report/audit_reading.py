@@ -137,10 +137,8 @@ def _not_text(audit: Audit) -> str | None:
     ids = audit.ids
     if not ids.not_text.count:
         return None
-    return (
-        f"{ids.not_text.count:,} ids are no text alone: never decode id by id, and key tables by "
-        "id, not by text."
-    )
+    are = "1 id is" if ids.not_text.count == 1 else f"{ids.not_text.count:,} ids are"
+    return f"{are} no text alone: never decode id by id, and key tables by id, not by text."
 
 
 def _dear_property(audit: Audit) -> str | None:
