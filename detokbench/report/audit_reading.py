@@ -36,7 +36,7 @@ def _chat(audit: Audit) -> str | None:
         return None
     return (
         f"A rendered chat already begins with {_ids(chat.doubled)}: encode it with "
-        f"add_special_tokens=False, or the model sees them twice."
+        "add_special_tokens=False, or the model sees that twice."
     )
 
 
@@ -44,18 +44,20 @@ def _beyond_length(audit: Audit) -> str | None:
     beyond = audit.ids.beyond_length
     if not beyond.count:
         return None
+    lies = "1 id lies" if beyond.count == 1 else f"{beyond.count:,} ids lie"
+    slow = "" if audit.structure.is_rust else "vLLM's slow path writes nothing there, and "
     return (
-        f"{beyond.count:,} ids lie at or above len(tokenizer), such as {beyond.examples[0]}: "
-        "vLLM's slow path writes nothing for them, SGLang reads them as id 0."
+        f"{lies} at or above len(tokenizer), such as {beyond.examples[0]}: {slow}"
+        "SGLang reads id 0 in place of it."
     )
 
 
 def _clean_up(audit: Audit) -> str | None:
-    if not (audit.clean_up.applied or audit.clean_up.by_decoder):
+    if not audit.clean_up.applied:
         return None
     return (
-        "decode takes spaces out before punctuation, so that text changes after it was sent: "
-        "streamed and whole text differ."
+        "decode takes spaces out before punctuation, and no engine does while it streams (SGLang "
+        "loads with the flag off): their text differs from decode's."
     )
 
 
@@ -64,10 +66,11 @@ def _stops(audit: Audit) -> list[str]:
         return []
     never = [stop for stop in audit.stops.stops if stop.match == "no"]
     hidden = [stop for stop in audit.stops.stops if stop.match == "if spelt"]
-    missed = [stop for stop in audit.stops.stops if stop.longest_fits is False and not stop.special]
-    sentences = []
-    if never:
-        sentences.append(f"{_names(never)}: cannot match while special tokens are skipped.")
+    missed = [s for s in audit.stops.stops if s.longest_fits is False and not s.special]
+    changed = [s for s in audit.stops.stops if s.match == "unknown" and not s.special]
+    sentences = [f"{_name(stop)} cannot match: {stop.why}." for stop in never]
+    if changed:
+        sentences.append(f"{_names(changed)}: encode changes the text, so it may never match.")
     if hidden:
         sentences.append(
             f"{_names(hidden)}: vLLM never sees the special token itself while special tokens are "
@@ -78,7 +81,8 @@ def _stops(audit: Audit) -> list[str]:
         assert one.longest is not None
         sentences.append(
             f"{_names(missed)}: SGLang misses a spelling longer than its window, at one id a "
-            f"step; {_name(one)} can take {one.longest.tokens} ids, the window is {one.window_tokens}."
+            f"step; {_name(one)} can take {one.longest.tokens} ids, "
+            f"the window is {one.window_tokens}."
         )
     return sentences
 
@@ -133,10 +137,8 @@ def _not_text(audit: Audit) -> str | None:
     ids = audit.ids
     if not ids.not_text.count:
         return None
-    return (
-        f"{ids.not_text.count:,} ids are no text alone: never decode id by id, and key tables by "
-        "id, not by text."
-    )
+    are = "1 id is" if ids.not_text.count == 1 else f"{ids.not_text.count:,} ids are"
+    return f"{are} no text alone: never decode id by id, and key tables by id, not by text."
 
 
 def _dear_property(audit: Audit) -> str | None:

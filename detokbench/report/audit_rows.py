@@ -120,7 +120,8 @@ def _shared(audit: Audit) -> Fact:
     same = "" if shared.byte_strings is None else f"; as bytes too: {shared.byte_strings:,}"
     return Fact(
         "shared texts",
-        f"{shared.texts:,} texts, by {shared.ids:,} ids, {most}{same}",
+        f"{shared.texts:,} text{'' if shared.texts == 1 else 's'}, by {shared.ids:,} ids, "
+        f"{most}{same}",
         "a text does not tell its id: key tables by id",
     )
 
@@ -137,11 +138,11 @@ def _gaps(audit: Audit) -> Fact:
 
 def _padding(audit: Audit) -> Fact:
     ids = audit.ids
+    unknown = "the model's own is not known here"
     if not ids.padding_128:
-        found = "none at multiples of 64 or 128"
-    else:
-        found = f"{ids.padding_64} ids at a multiple of 64, {ids.padding_128} at one of 128"
-    return Fact("padding", f"{found}; the model's own is not known here", "such ids write nothing")
+        return Fact("padding", f"none at multiples of 64 or 128; {unknown}")
+    found = f"{ids.padding_64} ids at a multiple of 64, {ids.padding_128} at one of 128; {unknown}"
+    return Fact("padding", found, "such ids write nothing")
 
 
 def _special(audit: Audit) -> Fact:

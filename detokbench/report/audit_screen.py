@@ -61,9 +61,9 @@ def _property_table(audit: Audit) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("measured,\nµs an access")
-    table.add_column("as it\ncomes", justify="right")
-    table.add_column("behind\nvLLM's proxy", justify="right")
+    table.add_column("measured,\nµs an access", overflow="fold")
+    for header in ("as it\ncomes", "behind\nvLLM's proxy"):
+        table.add_column(header, justify="right", overflow="fold")
     table.add_column("", overflow="fold")
     for cost in audit.properties:
         if cost.cached_s is None:
@@ -83,9 +83,9 @@ def _stop_table(stops: StopList) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("stop", overflow="fold", max_width=_LONGEST_STOP)
     for header in ("vLLM holds\nchars", "encode\nids", "fewest–\nmost", "SGLang's\nwindow"):
-        table.add_column(header, justify="right")
-    table.add_column("most\nfits")
-    table.add_column("can\nmatch")
+        table.add_column(header, justify="right", overflow="fold")
+    for header in ("most\nfits", "can\nmatch"):
+        table.add_column(header, overflow="fold")
     for stop in stops.stops:
         table.add_row(Text(printable(stop.text)), *_stop_cells(stop))
     if len(stops.stops) > 1:

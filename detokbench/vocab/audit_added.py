@@ -37,12 +37,13 @@ def added_tokens(vocabulary: Vocabulary) -> AddedTokens:
         special = {i for i, token in decoder.items() if token.special}
         base = set(rust.get_vocab(with_added_tokens=False).values())
     outside = sorted(added - base) if base else []
+    lowest, highest = min(base, default=0), max(base, default=0)
     return AddedTokens(
         special=id_set(sorted(special)),
         not_special=id_set(sorted(added - special)),
         inside=id_set(sorted(added & base)),
-        below=id_set(i for i in outside if i < min(base)),
-        above=id_set(i for i in outside if i > max(base)),
+        below=id_set(i for i in outside if i < lowest),
+        above=id_set(i for i in outside if i > highest),
         unlisted=id_set(sorted(special - listed)),
     )
 
