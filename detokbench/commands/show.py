@@ -27,10 +27,8 @@ def show(
     ] = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
-    from detokbench.report.console import make_console
     from detokbench.report.kinds import read_known, shown_from
     from detokbench.report.output import print_record
-    from detokbench.report.verify_screen import print_verify
 
     path = Path(record)
     loaded = read_known(path)
@@ -39,8 +37,5 @@ def show(
     if everything and loaded.kind != "verify":
         raise usage_error(f"--all: {path.name} is a record of {loaded.kind}, not verify")
     with shown_from(path):
-        if everything:
-            print_verify(loaded, make_console(), limit=None)
-        else:
-            print_record(loaded, check_model=check_model)
+        print_record(loaded, check_model=check_model, everything=everything)
     return ExitCode.OK

@@ -109,8 +109,8 @@ def _facts(record: Record) -> str:
 
 def _vocabulary(record: Record) -> str:
     vocabulary = record.vocabulary
-    if not vocabulary:
-        return ""
+    if "ids" not in vocabulary:  # of none, or of several
+        return str(vocabulary.get("name", ""))
     return (
         f"{vocabulary['name']}: {vocabulary['ids']:,} ids, {vocabulary['tokenizer']} "
         f"({vocabulary['source']})"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from detokbench.records.verify import CaseResult, VerifyDetails
-from detokbench.report.verify_text import excerpt, filled
+from detokbench.report.verify_text import filled, plain
 from detokbench.report.verify_verdicts import BROKEN
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ def print_cases(details: VerifyDetails, console: Console, limit: int | None) -> 
     """One line for all cases; below it each result that the case files did not foretell."""
     if not details.cases:
         return
+    console.print()
     console.print(_summary(details), highlight=False, markup=False)
-    found = surprises(details)
+    found = _together(surprises(details))
     shown = found if limit is None else found[:_MOST_SURPRISES]
-    for result in shown:
-        console.print(_surprise(result, console.width), highlight=False, markup=False)
+    for results in shown:
+        console.print(_surprise(results, console.width), highlight=False, markup=False)
     if len(found) > len(shown):
         line = f"  … and {len(found) - len(shown)} more, in the record."
         console.print(line, highlight=False, markup=False)
@@ -38,6 +39,15 @@ def surprises(details: VerifyDetails) -> list[CaseResult]:
         if result.verdict != "n/a" and (result.verdict in BROKEN) != result.expected_to_differ
     ]
     return sorted(found, key=lambda result: result.path not in details.required)
+
+
+def _together(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
+    """Results of the same case that are the same but for the path."""
+    groups: dict[tuple[object, ...], list[CaseResult]] = {}
+    for result in results:
+        key = (result.case, result.vocab, result.verdict, result.expected_to_differ, result.got)
+        groups.setdefault(key, []).append(result)
+    return list(groups.values())
 
 
 def _summary(details: VerifyDetails) -> str:
@@ -66,15 +76,17 @@ def _cases(results: Iterable[CaseResult]) -> Sequence[str]:
     return list(dict.fromkeys(result.case for result in results))
 
 
-def _surprise(result: CaseResult, width: int) -> str:
+def _surprise(results: Sequence[CaseResult], width: int) -> str:
+    result = results[0]
+    paths = ", ".join(one.path for one in results)
+    several = len(results) > 1
     report = f" ({result.report})" if result.report else ""
-    words = f"{result.case}, {result.path} on {result.vocab}:".split(" ")
+    words = f"{result.case}{report} on {result.vocab}: {paths}".split(" ")
     if result.expected_to_differ:
-        words += ["said", "to", "differ,", "and", "is", "right"]
+        words += f"{'are' if several else 'is'} right, and said to differ".split(" ")
     else:
-        verb = "raises" if result.verdict == "error" else "differs"
-        words += f"{verb}, and is not said to,".split(" ")
-        most = min(_LONGEST_TEXT, width - len("    got "))
-        words.append(f"got {excerpt(result.got, 0, most)}")
-    words += f"· {result.title}{report}".split(" ")
+        verb = "raise" if result.verdict == "error" else "differ"
+        said = "are not said to" if several else "is not said to"
+        words += f"{verb}{'' if several else 's'}, and {said}:".split(" ")
+        words.append(plain(result.got, min(_LONGEST_TEXT, width - len("    "))))
     return filled(words, width, "  ", "    ")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from detokbench.records.schema import Record
 from detokbench.records.verify import Cell, Verdict, VerifyDetails, verify_details
 from detokbench.report.charts import COLOURS, figures
+from detokbench.report.verify_matrix import head
 from detokbench.report.verify_verdicts import MARKS, vocabularies, worst
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _WORDS: dict[Verdict, str] = {
 _STRIP_IN = 0.21
 _LEAST_CELL_IN = 0.72
 _ROW_IN = 0.46
+_LEAST_WIDTH_IN = 8.0
 _MARGIN = 0.05
 """Between cells, in cells."""
 _FIGURE_SHARE = 0.36
@@ -45,7 +47,9 @@ def verify_figure(record: Record) -> Figure | None:
     figure_class = figures()
     wide = max(_LEAST_CELL_IN, _STRIP_IN * len(names)) * len(details.laws)
     tall = _ROW_IN * len(details.paths)
-    figure = figure_class(figsize=(wide + 1.7, tall + 1.9), layout="constrained")
+    figure = figure_class(
+        figsize=(max(_LEAST_WIDTH_IN, wide + 1.6), tall + 1.5), layout="constrained"
+    )
     axes = figure.subplots()
     _draw_frame(axes, details)
     cells = {(cell.path, cell.law, cell.vocab): cell for cell in details.cells}
@@ -53,11 +57,9 @@ def verify_figure(record: Record) -> Figure | None:
         for column, law in enumerate(details.laws):
             found = [cells.get((path, law.name, name)) for name in names]
             _draw_cell(axes, column, row, found, worst(details, path, law.name).figure)
-    _draw_keys(figure, axes, names)
-    figure.suptitle(
-        f"Which paths keep which laws of right text\n{_caption(record, details)}",
-        fontsize=8, color="#444444",
-    )  # fmt: skip
+    _draw_keys(figure, axes, names, bool(set(details.required) & set(details.paths)))
+    axes.set_title("Which paths keep which laws of right text", fontsize=10, pad=8)
+    figure.suptitle(_caption(record, details), fontsize=8, color="#444444")
     return figure
 
 
@@ -75,7 +77,7 @@ def _draw_frame(axes: Axes, details: VerifyDetails) -> None:
     axes.set_xlim(0, len(details.laws))
     axes.set_ylim(len(details.paths), 0)
     axes.xaxis.tick_top()
-    heads = [law.name.replace("-", "-\n", 1) for law in details.laws]
+    heads = [head(law.name) for law in details.laws]
     axes.set_xticks([number + 0.5 for number in range(len(heads))], heads, fontsize=9)
     names = [f"{path} *" if path in details.required else path for path in details.paths]
     axes.set_yticks([number + 0.5 for number in range(len(names))], names, fontsize=9)
@@ -114,7 +116,7 @@ def _draw_strip(
     )  # fmt: skip
 
 
-def _draw_keys(figure: Figure, axes: Axes, names: list[str]) -> None:
+def _draw_keys(figure: Figure, axes: Axes, names: list[str], has_required: bool) -> None:
     """What the marks mean, and which vocabulary a strip is."""
     from matplotlib.patches import Patch
 
@@ -126,7 +128,9 @@ def _draw_keys(figure: Figure, axes: Axes, names: list[str]) -> None:
         handles=handles, loc="upper left", bbox_to_anchor=(0, -0.01), ncols=len(handles),
         frameon=False, fontsize=8, borderaxespad=0.2, columnspacing=1.4,
     )  # fmt: skip
-    strips = f"with {names[0]}"
-    if len(names) > 1:
-        strips = f"in each cell, from the left: {', '.join(names)}"
-    figure.supxlabel(f"{strips}   ·   * must be right", fontsize=8, color="#222222")
+    words = [
+        f"with {names[0]}" if len(names) == 1 else f"in a cell, from the left: {', '.join(names)}"
+    ]
+    if has_required:
+        words.append("* must be right")
+    figure.supxlabel("   ·   ".join(words), fontsize=8, color="#222222")

@@ -13,8 +13,10 @@ from detokbench.report.verify_text import (
     first_difference,
     id_list,
     piece_list,
+    plain,
     quoted,
 )
+from detokbench.verify.laws import Law
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,14 +36,39 @@ class Outcome(NamedTuple):
 
 
 def ordered(details: VerifyDetails) -> list[Difference]:
-    """Those in which a path that must be right is wrong first, then those of most paths."""
+    """Those of paths that must be right first, then what shows the most that is not shown yet.
+
+    What can be shown is a path that breaks a law, so that the first few differences give as many
+    marks of the matrix as they can. Among equals those of most paths come first, then those that
+    reproduce a public report, then the shorter.
+    """
     required = set(details.required)
+    left = sorted(details.differences, key=lambda difference: _rank(difference, required))
+    found: list[Difference] = []
+    shown: set[tuple[str, str]] = set()
+    while left:
+        first = _rank(left[0], required)[0]
+        peers = [one for one in left if _rank(one, required)[0] == first]
+        best = max(peers, key=lambda one: len(_marks(one) - shown))
+        if not _marks(best) - shown:  # nothing new to show by any of them: as they are sorted
+            found += peers
+            left = left[len(peers) :]
+            continue
+        found.append(best)
+        shown |= _marks(best)
+        left.remove(best)
+    return found
 
-    def rank(difference: Difference) -> tuple[bool, int]:
-        paths = {seen.path for seen in difference.seen}
-        return not paths & required, -len(paths)
 
-    return sorted(details.differences, key=rank)
+def _rank(difference: Difference, required: set[str]) -> tuple[bool, int, bool, int]:
+    paths = {seen.path for seen in difference.seen}
+    given = difference.input
+    size = len(given.prompt) + len(given.output)
+    return not paths & required, -len(paths), not (difference.report or difference.like), size
+
+
+def _marks(difference: Difference) -> set[tuple[str, str]]:
+    return {(seen.path, law) for seen in difference.seen for law in seen.laws}
 
 
 def outcomes(difference: Difference) -> list[Outcome]:
@@ -69,11 +96,15 @@ def print_differences(details: VerifyDetails, console: Console, limit: int | Non
         return
     shown = found[:limit]
     console.print("Differences, each by the smallest input found:", highlight=False, markup=False)
+    digits = max(2, len(f"{len(shown)}"))
     for number, difference in enumerate(shown, 1):
         console.print()
-        console.print(_block(number, difference, details, console.width), highlight=False)
-    console.print()
-    for line in _more(len(found) - len(shown), details.more_differences):
+        block = _block(f"{number:>{digits}}", difference, details, console.width)
+        console.print(block, highlight=False)
+    lines = _more(len(found) - len(shown), details.more_differences)
+    if lines:
+        console.print()
+    for line in lines:
         console.print(line, highlight=False, markup=False)
 
 
@@ -86,13 +117,13 @@ def _more(hidden: int, unlisted: int) -> list[str]:
     return lines
 
 
-def _block(number: int, difference: Difference, details: VerifyDetails, width: int) -> Text:
+def _block(number: str, difference: Difference, details: VerifyDetails, width: int) -> Text:
     from rich.text import Text
 
     given = difference.input
     head = [f"{given.vocab},", *_settings(given), f"· {_where_from(difference, details)}"]
     lines = [
-        filled(head, width, f"{number:>2}  ", " " * _INDENT),
+        filled(head, width, f"{number}  ", " " * _INDENT),
         _line("ids", _pair(id_list, given.prompt, given.output), width),
         _line("bytes", _pair(piece_list, difference.prompt_pieces, difference.pieces), width),
         _line("right", [excerpt(difference.right, 0, width - _INDENT - _LABEL)], width),
@@ -159,16 +190,19 @@ def _parts(seen: Seen, most: int) -> list[str]:
     parts = _texts(seen, most)
     parts += [f"raised {_one_line(seen.error)}"] if seen.error else []
     parts += [f"{name} {count:,}" for name, count in seen.counted.items()]
+    separator = ";" if Law.STOPS in seen.laws else ","  # words about stops have commas
     fragments: list[str] = []
     for number, part in enumerate(parts, 1):
         words = part.split(" ") if part.startswith("raised ") else [part]
-        words[-1] += "," if number < len(parts) else ""
+        words[-1] += separator if number < len(parts) else ""
         fragments += words
     return fragments
 
 
 def _texts(seen: Seen, most: int) -> list[str]:
     """What should have come and what came, both cut at the same place; then the whole text."""
+    if Law.STOPS in seen.laws:  # these two are words about a text and how it ended
+        return [f"expected {plain(seen.expected, most)}", f"got {plain(seen.got, most)}"]
     parts = []
     if seen.expected != seen.got:
         at = first_difference(seen.expected, seen.got)
@@ -177,6 +211,8 @@ def _texts(seen: Seen, most: int) -> list[str]:
     if seen.text != seen.got and not seen.error:
         at = first_difference(seen.text, seen.got)
         parts.append(f"in the end {excerpt(seen.text, at, most)}")
+    if not parts and not seen.error:
+        parts.append(f"got {excerpt(seen.text, 0, most)}")
     return parts
 
 

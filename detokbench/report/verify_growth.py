@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from detokbench.records.verify import Growth, VerifyDetails
 from detokbench.report.units import significant
+from detokbench.report.verify_text import table_width
 from detokbench.report.verify_verdicts import GROWTH
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_NARROW = 72
+_TIMES = "µs a step\nfirst → last"
 
 
 def worst_growth(details: VerifyDetails) -> list[Growth]:
@@ -35,8 +36,13 @@ def print_growth(details: VerifyDetails, console: Console) -> None:
     flat = [growth for growth in worst if growth.growth == "flat"]
     if growing:
         console.print()
-        console.print(_table(growing, console.width))
-        note = "µs: measured once, an illustration. Judged by ids, not by time."
+        table = _table(growing, with_times=True)
+        if table_width(table) > console.width:
+            table = _table(growing, with_times=False)
+        console.print(table)
+        note = "Judged by ids."
+        if any(column.header == _TIMES for column in table.columns):
+            note += " µs: measured once, an illustration."
         if any(growth.source == "modelled" for growth in growing):
             note += " ~ modelled: the path hides its window."
         console.print(note, highlight=False, markup=False)
@@ -45,7 +51,7 @@ def print_growth(details: VerifyDetails, console: Console) -> None:
         console.print(f"Work a step is flat: {listed}.", highlight=False, markup=False)
 
 
-def _table(growing: list[Growth], width: int) -> Table:
+def _table(growing: list[Growth], with_times: bool) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -53,17 +59,19 @@ def _table(growing: list[Growth], width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     lengths = {(growth.lengths[0], growth.lengths[-1]) for growth in growing}
     span = lengths.pop() if len(lengths) == 1 else None
+    places = {growth.vocab for growth in growing}
     at = f"at {span[0]:,} → {span[1]:,}" if span else "first → last"
     table.add_column("work that grows:\npath", no_wrap=True)
-    table.add_column("\nstream", overflow="fold")
+    where = f" ({growing[0].vocab})" if len(places) == 1 else ""
+    table.add_column(f"\nstream{where}", overflow="fold")
     table.add_column(f"ids a step\n{at}", justify="right")
     table.add_column("\ngrowth")
-    if width >= _NARROW:
-        table.add_column("µs a step\nfirst → last", justify="right")
+    if with_times:
+        table.add_column(_TIMES, justify="right")
     for growth in growing:
         cells = [
             growth.path,
-            f"{growth.stream}, {growth.vocab}",
+            growth.stream if len(places) == 1 else f"{growth.stream}, {growth.vocab}",
             _ids(growth, with_lengths=span is None),
             growth.growth,
             f"{significant(growth.first_us, 2)} → {significant(growth.last_us, 2)}",
@@ -82,7 +90,8 @@ def _ids(growth: Growth, with_lengths: bool) -> str:
 
 def _flat(growth: Growth) -> str:
     modelled = "~ " if growth.source == "modelled" else ""
-    return f"{growth.path} ({modelled}{_count(growth.ids_a_step[-1])} ids)"
+    ids = _count(growth.ids_a_step[-1])
+    return f"{growth.path} ({modelled}{ids} id{'' if ids == '1' else 's'})"
 
 
 def _count(ids: float) -> str:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from detokbench.records.verify import Verdict, VerifyDetails
 from detokbench.report.verify_legend import legend
-from detokbench.report.verify_text import filled
+from detokbench.report.verify_text import filled, table_width
 from detokbench.report.verify_verdicts import Worst, mark, worst
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 _STYLES: dict[Verdict, str] = {"pass": "green", "differs": "red", "error": "yellow", "n/a": "dim"}
 _LONGEST_HEAD = 6
@@ -25,7 +26,7 @@ def print_matrix(details: VerifyDetails, console: Console) -> None:
         console.print("No path was judged by any law.", highlight=False, markup=False)
         return
     tables = (_table(details, *form) for form in _FORMS)
-    table = next((table for table in tables if _width(table) <= console.width), None)
+    table = next((table for table in tables if table_width(table) <= console.width), None)
     if table is not None:
         console.print(table)
     else:
@@ -34,15 +35,6 @@ def print_matrix(details: VerifyDetails, console: Console) -> None:
             console.print(line, highlight=False, markup=False)
     for line in legend(details, console.width):
         console.print(line, highlight=False, markup=False)
-
-
-def _width(table: Table) -> int:
-    """Columns that a table needs when nothing in it is folded."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    room = Console(width=10_000)
-    return Measurement.get(room, room.options, table).maximum
 
 
 def _table(details: VerifyDetails, paths_down: bool, with_figures: bool, gap: int) -> Table:
@@ -54,7 +46,7 @@ def _table(details: VerifyDetails, paths_down: bool, with_figures: bool, gap: in
     else:
         across = [[line[number] for line in marks] for number in range(len(laws))]
         heads, names, lines = ["law", *paths], laws, across
-    table = _empty_table([_head(name) for name in heads], gap)
+    table = _empty_table([head(name) for name in heads], gap)
     for name, line in zip(names, lines, strict=True):
         table.add_row(name, *(_styled(found, with_figures) for found in line))
     return table
@@ -73,7 +65,7 @@ def _empty_table(heads: list[str], gap: int) -> Table:
     return table
 
 
-def _styled(found: Worst, with_figures: bool) -> object:
+def _styled(found: Worst, with_figures: bool) -> Text:
     from rich.text import Text
 
     return Text(mark(found, with_figures), _STYLES[found.verdict])
@@ -83,7 +75,7 @@ def _name(path: str, details: VerifyDetails) -> str:
     return f"{path} *" if path in details.required else path
 
 
-def _head(name: str) -> str:
+def head(name: str) -> str:
     """A name in two lines of a narrow column, broken at a hyphen."""
     if len(name) <= _LONGEST_HEAD:
         return name

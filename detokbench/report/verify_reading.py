@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from detokbench.records.schema import Record
 from detokbench.records.verify import VerifyDetails, verify_details
@@ -11,6 +12,8 @@ from detokbench.report.verify_verdicts import broken_laws, vocabularies, was_jud
 from detokbench.verify.laws import Law
 
 _MOST = 5
+# From so many paths on they are not named where they are all but so few.
+_MANY, _FEW = 5, 2
 _WRONG_TEXT = (Law.APPEND_ONLY, Law.BYTES, Law.REPLACEMENT)
 
 
@@ -27,7 +30,7 @@ def read_verify(record: Record) -> list[str]:
         _loses_the_end(broken),
         _corrupts(details, broken),
         _by_vocabulary(details, broken),
-        _grows(details),
+        _grows(details, broken),
         _rows(broken),
     ]
     return [sentence for sentence in sentences if sentence][:_MOST]
@@ -44,46 +47,42 @@ def _failed(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str 
 def _clean(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str | None:
     if not broken:
         return None
-    clean = [path for path, laws in broken.items() if not laws]
-    if not clean:
-        every = "The one path judged" if len(broken) == 1 else f"Each of the {len(broken)} paths"
-        return f"{every} breaks a law: no text here can be trusted for every input."
-    return f"{listed(clean)} {_s(clean, 'breaks', 'break')} no law in {details.streams:,} streams."
+    who = _who([path for path, laws in broken.items() if not laws], broken)
+    if who is not None:
+        return f"{who.words} {who.verb('break')} no law in {details.streams:,} streams."
+    every = "The one path judged" if len(broken) == 1 else f"Each of the {len(broken)} paths"
+    return f"{every} breaks a law: none gives the right text for every input."
 
 
 def _raises(broken: Mapping[str, Sequence[str]]) -> str | None:
-    paths = _breaking(broken, Law.NO_ERROR)
-    if not paths:
-        return None
-    return (
-        f"{listed(paths)} {_s(paths, 'raises', 'raise')} on some ids: an engine that does not catch "
-        "that loses the request, and whatever runs beside it."
-    )
+    who = _who(_breaking(broken, Law.NO_ERROR), broken)
+    return who and f"{who.words} {who.verb('raise')} on some ids, which an engine must catch."
 
 
 def _loses_the_end(broken: Mapping[str, Sequence[str]]) -> str | None:
-    paths = _breaking(broken, Law.COMPLETE)
-    if not paths:
-        return None
-    return (
-        f"{listed(paths)} {_s(paths, 'loses', 'lose')} text at the end of a stream: what is still "
-        "held there is never sent."
+    who = _who(_breaking(broken, Law.COMPLETE), broken)
+    return who and (
+        f"{who.words} {who.verb('lose')} the end of some texts: what is held back when the ids end "
+        "does not come, or comes as U+FFFD."
     )
 
 
 def _corrupts(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str | None:
     """Paths that corrupt text in every vocabulary; the others have their own sentence."""
-    everywhere = [
-        path
-        for path in broken
-        if (places := _places(details, path, _WRONG_TEXT))
-        and len(places) == len(_judged_in(details, path))
-    ]
-    if not everywhere:
+    groups: dict[str, list[str]] = {}
+    for path, laws in broken.items():
+        places = _places(details, path, _WRONG_TEXT)
+        if places and len(places) == len(_judged_in(details, path)):
+            groups.setdefault(_named(_WRONG_TEXT, laws), []).append(path)
+    if not groups:
         return None
     where = " with every vocabulary" if len(vocabularies(details)) > 1 else ""
-    each = [f"{path} ({_named(_WRONG_TEXT, broken[path])})" for path in everywhere]
-    return f"{listed(each)} {_s(everywhere, 'corrupts', 'corrupt')} text{where}."
+    each = [
+        f"{who.words} {who.verb('corrupt')} text{where} ({laws})"
+        for laws, paths in groups.items()
+        if (who := _who(paths, broken))
+    ]
+    return f"{'; '.join(each)}."
 
 
 def _by_vocabulary(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str | None:
@@ -93,36 +92,55 @@ def _by_vocabulary(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) 
         places = _places(details, path, _WRONG_TEXT)
         if places and len(places) < len(_judged_in(details, path)):
             groups.setdefault(tuple(places), []).append(path)
-    if not groups:
-        return None
-    each = []
-    for places, paths in groups.items():
-        laws = {law for path in paths for law in broken[path]}
-        corrupt = _s(paths, "corrupts", "corrupt")
-        named = _named(_WRONG_TEXT, laws)
-        each.append(f"{listed(paths)} {corrupt} text with {listed(places)} only ({named})")
-    return f"{'; '.join(each)}."
+    each = [
+        f"{who.words} {who.verb('corrupt')} text with {listed(places)} only "
+        f"({_named(_WRONG_TEXT, {law for path in paths for law in broken[path]})})"
+        for places, paths in groups.items()
+        if (who := _who(paths, broken))
+    ]
+    return f"{'; '.join(each)}." if each else None
 
 
-def _grows(details: VerifyDetails) -> str | None:
+def _grows(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str | None:
     growing = [growth for growth in worst_growth(details) if growth.growth != "flat"]
-    if not growing:
-        return None
-    each: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for growth in growing:
-        each.setdefault(growth.stream, []).append(growth.path)
-    listing = "; ".join(f"{listed(paths)} on {stream}" for stream, paths in each.items())
-    return f"The work of a step grows with the output of {listing}."
+        groups.setdefault(growth.stream, []).append(growth.path)
+    each = [
+        f"{who.words} on {stream}"
+        for stream, paths in groups.items()
+        if (who := _who(paths, broken, first=False))
+    ]
+    return f"The work of a step grows with the output: {'; '.join(each)}." if each else None
 
 
 def _rows(broken: Mapping[str, Sequence[str]]) -> str | None:
-    paths = _breaking(broken, Law.ROWS)
-    if not paths:
-        return None
-    return (
-        f"With {listed(paths)} the text of one request depends on other requests, or on how many "
+    who = _who(_breaking(broken, Law.ROWS), broken, first=False)
+    return who and (
+        f"With {who.words} the text of one request depends on other requests, or on how many "
         "there are."
     )
+
+
+class _Who(NamedTuple):
+    """Some of the paths, as the subject of a sentence."""
+
+    words: str
+    is_one: bool
+
+    def verb(self, verb: str) -> str:
+        return f"{verb}s" if self.is_one else verb
+
+
+def _who(paths: Sequence[str], judged: Collection[str], first: bool = True) -> _Who | None:
+    """Paths by name, or all but the few that are missing; None of none."""
+    others = [path for path in judged if path not in paths]
+    if not paths:
+        return None
+    if len(paths) == 1 or len(judged) < _MANY or len(others) > _FEW:
+        return _Who(listed(paths), len(paths) == 1)
+    words = f"all paths but {listed(others)}" if others else "every path"
+    return _Who(words[0].upper() + words[1:] if first else words, not others)
 
 
 def _named(laws: Iterable[str], among: Collection[str]) -> str:
@@ -145,7 +163,3 @@ def _judged_in(details: VerifyDetails, path: str) -> Collection[str]:
 def listed(names: Sequence[str]) -> str:
     """``a``, ``a and b``, or ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _s(names: Sequence[str], one: str, several: str) -> str:
-    return one if len(names) == 1 else several

@@ -9,12 +9,15 @@ from __future__ import annotations
 import ast
 import unicodedata
 from collections.abc import Sequence
-from os.path import commonprefix
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 CUT = "…"
 _FIRST_IDS, _LAST_IDS = 16, 4
 _FIRST_PIECES, _LAST_PIECES = 14, 4
+_NO_LETTERS = "\n\r\t\\'\""
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
@@ -53,9 +56,21 @@ def excerpt(text: str, at: int, most: int) -> str:
     return f"{CUT if start else ''}{_in_quotes(part, _visible(part))}{cut_off}"
 
 
+def plain(text: str, most: int) -> str:
+    """Words about a text, in which quotes and escapes already are: cut at ``most`` columns."""
+    from rich.cells import cell_len, chop_cells
+
+    words = "".join(_visible(text)).replace("\\\\", "\\")
+    return words if cell_len(words) <= most else f"{chop_cells(words, most - 1)[0]}{CUT}"
+
+
 def first_difference(one: str, other: str) -> int:
     """The number of characters that two texts begin with in common."""
-    return len(commonprefix([one, other]))
+    pairs = zip(one, other, strict=False)
+    return next(
+        (place for place, (left, right) in enumerate(pairs) if left != right),
+        min(len(one), len(other)),
+    )
 
 
 def _in_quotes(text: str, shown: Sequence[str]) -> str:
@@ -77,7 +92,7 @@ def _visible(text: str) -> list[str]:
             shown.append(_code(character))
         else:
             shown.append(character)
-        has_letter = is_mark and has_letter if is_mark or hidden else character not in _ESCAPES
+        has_letter = is_mark and has_letter if is_mark or hidden else character not in _NO_LETTERS
     return shown
 
 
@@ -128,6 +143,15 @@ def _ends(entries: list[str], first: int, last: int) -> list[str]:
     return [*entries[:first], f"{CUT}{left_out:,} more{CUT}", *entries[-last:]]
 
 
+def table_width(table: Table) -> int:
+    """Columns that a table needs when nothing in it is folded."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    room = Console(width=10_000)
+    return Measurement.get(room, room.options, table).maximum
+
+
 def filled(fragments: Sequence[str], width: int, first: str = "", rest: str = "") -> str:
     """Fragments set side by side in lines of at most ``width`` columns, none of them broken.
 
@@ -136,17 +160,15 @@ def filled(fragments: Sequence[str], width: int, first: str = "", rest: str = ""
     """
     from rich.cells import cell_len, chop_cells
 
-    lines, line, is_empty = [], first, True
+    room = max(1, width - max(cell_len(first), cell_len(rest)))
+    lines: list[str] = []
+    line, is_empty = first, True
     for fragment in fragments:
-        if not is_empty and cell_len(line) + 1 + cell_len(fragment) > width:
-            lines.append(line)
-            line, is_empty = rest, True
-        room = max(1, width - cell_len(rest))
-        if is_empty and cell_len(line) + cell_len(fragment) > width:
-            *full, fragment = chop_cells(fragment, room)
-            for part in full:
-                lines.append(line + part)
-                line = rest
-        line += fragment if is_empty else f" {fragment}"
-        is_empty = False
+        for number, part in enumerate(chop_cells(fragment, room) or [""]):
+            gap = "" if is_empty else " "
+            if number or (not is_empty and cell_len(line + gap + part) > width):
+                lines.append(line)
+                line, gap = rest, ""
+            line += gap + part
+            is_empty = False
     return "\n".join([*lines, line])

@@ -44,7 +44,8 @@ def worst(details: VerifyDetails, path: str, law: str) -> Worst:
 
 
 def _worst(cells: list[Cell]) -> Worst:
-    verdict = next((v for v in _WORST_FIRST if any(c.verdict == v for c in cells)), "n/a")
+    seen = {cell.verdict for cell in cells}
+    verdict = next((verdict for verdict in _WORST_FIRST if verdict in seen), _WORST_FIRST[-1])
     broken = [cell for cell in cells if cell.verdict in BROKEN]
     figures = [cell.figure for cell in broken if cell.figure]
     return Worst(
@@ -73,7 +74,7 @@ def was_judged(details: VerifyDetails, path: str) -> bool:
 
 
 def mark(found: Worst, with_figure: bool) -> str:
-    """``✓``; ``✗`` where it is broken in all vocabularies, ``✗ 2/3`` in two of three; ``✗ 7 ids``."""
+    """``✓``; ``✗`` if broken in all vocabularies, ``✗ 2/3`` in two of three; ``✗ 7 ids``."""
     sign = MARKS[found.verdict]
     if not found.is_broken:
         return sign
