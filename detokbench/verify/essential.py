@@ -16,6 +16,7 @@ def essential(
 ) -> tuple[list[Difference], int]:
     """About the fewest that show each path breaking each law by each kind of input.
 
+    An input of several odd kinds shows nothing where one with some of them shows the same.
     Those from public reports come first, then the smallest, then by the order of the
     vocabularies. ``also`` of those that are kept names the vocabularies of others like them. Gives
     how many are left out too.
@@ -28,12 +29,17 @@ def essential(
     kept: list[Difference] = []
     for difference in ordered:
         covers = _covers(difference)
-        if covers - shown:
+        if not all(_is_shown(cover, shown) for cover in covers):
             shown |= covers
             kept.append(difference)
     for difference in kept:
         difference.also = _vocabularies_like(difference, ordered)
     return kept, len(ordered) - len(kept)
+
+
+def _is_shown(cover: _Cover, shown: set[_Cover]) -> bool:
+    path, law, cause = cover
+    return cover in shown or any(other[:2] == (path, law) and other[2] < cause for other in shown)
 
 
 def _covers(difference: Difference) -> set[_Cover]:

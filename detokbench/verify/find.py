@@ -72,14 +72,13 @@ class Finder:
             if result.breaches:
                 seen.append(_seen(name, result, ids_per_step))
         facts = stream_facts(self._vocabulary.name, stream, ids_per_step)
+        all_ids = (*stream.prompt, *stream.output)
         right = truth.stopped.text if stream.has_stops else truth.text
         return Difference(
             input=facts,
             pieces=self._pieces(stream.output),
             prompt_pieces=self._pieces(stream.prompt),
-            kinds=list(
-                map(str, odd_kinds(self._vocabulary.id_bytes, (*stream.prompt, *stream.output)))
-            ),
+            kinds=list(map(str, odd_kinds(self._vocabulary.id_bytes, all_ids))),
             right=right,
             seen=seen,
             origin=origin,
