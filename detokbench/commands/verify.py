@@ -107,7 +107,7 @@ def verify(
     outcome = record_of(wanted, required, collected, created, command_line(sys.argv))
     keep(
         outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
+        show=lambda: show_record(outcome.record, as_json=json, everything=all_differences),
         store=lambda record: write_record(record, place),
         draw=draw_chart if chart else None,
     )

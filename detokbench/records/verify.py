@@ -17,6 +17,16 @@ Verdict = Literal["pass", "differs", "error", "n/a"]
 GrowthClass = Literal["flat", "linear", "worse"]
 
 
+class VocabFacts(msgspec.Struct, kw_only=True):
+    """One of the vocabularies, and what the bytes of its ids come from."""
+
+    name: str
+    ids: int
+    tokenizer: str
+    family: str
+    source: str
+
+
 class LawFacts(msgspec.Struct, kw_only=True):
     """A law as screens name it, and what it says in one line."""
 
@@ -138,6 +148,8 @@ class CaseResult(msgspec.Struct, kw_only=True):
     verdict: Verdict
     expected_to_differ: bool
     """Whether the case file says that this path differs."""
+    expected: str = ""
+    """The right text, where the case gives it and something else came."""
     got: str = ""
     """What came, where it was not what the case expects."""
 
@@ -146,6 +158,7 @@ class VerifyDetails(msgspec.Struct, kw_only=True):
     """The details of a ``verify`` record."""
 
     laws: list[LawFacts]
+    vocabularies: list[VocabFacts] = []
     paths: list[str]
     required: list[str]
     """Paths that claim to be right: the run has failed where one of them breaks a law."""

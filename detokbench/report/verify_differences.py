@@ -143,8 +143,12 @@ def _parts(seen: Seen, most: int) -> list[str]:
 
 def _texts(seen: Seen, most: int) -> list[str]:
     """What should have come and what came, both cut at the same place; then the whole text."""
-    if Law.STOPS in seen.laws:  # these two are words about a text and how it ended
-        return [f"expected {plain(seen.expected, most)}", f"got {plain(seen.got, most)}"]
+    if seen.expected_stop or seen.got_stop:
+        at = first_difference(seen.expected, seen.got)
+        return [
+            f"expected {excerpt(seen.expected, at, most)}, {seen.expected_stop}",
+            f"got {excerpt(seen.got, at, most)}, {seen.got_stop}",
+        ]
     parts = []
     if seen.expected != seen.got:
         at = first_difference(seen.expected, seen.got)

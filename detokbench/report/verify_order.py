@@ -18,8 +18,8 @@ def ordered(details: VerifyDetails) -> list[Difference]:
     """Those of paths that must be right first, then what shows the most that is not shown yet.
 
     What can be shown is a path that breaks a law, so that the first few differences give as many
-    marks of the matrix as they can. Among equals those of most paths come first, then those that
-    reproduce a public report, then the shorter.
+    marks of the matrix as they can. Those that reproduce a public report come before others;
+    among equals those of most paths come first, then the shorter.
     """
     required = set(details.required)
     left = sorted(details.differences, key=lambda difference: _rank(difference, required))
@@ -28,7 +28,7 @@ def ordered(details: VerifyDetails) -> list[Difference]:
     while left:
         first = _rank(left[0], required)[0]
         peers = [one for one in left if _rank(one, required)[0] == first]
-        best = max(peers, key=lambda one: len(_marks(one) - shown))
+        best = max(peers, key=lambda one: _news(one, shown))
         if not _marks(best) - shown:  # nothing new to show by any of them: as they are sorted
             found += peers
             left = left[len(peers) :]
@@ -37,6 +37,12 @@ def ordered(details: VerifyDetails) -> list[Difference]:
         shown |= _marks(best)
         left.remove(best)
     return found
+
+
+def _news(difference: Difference, shown: set[tuple[str, str]]) -> tuple[bool, bool, int]:
+    """How much a difference adds to those that are shown already."""
+    new = len(_marks(difference) - shown)
+    return new > 0, new > 0 and bool(difference.report), new
 
 
 def _rank(difference: Difference, required: set[str]) -> tuple[bool, int, bool, int]:
@@ -63,5 +69,15 @@ def outcomes(difference: Difference) -> list[Outcome]:
 
 
 def _is_same(one: Seen, other: Seen) -> bool:
-    names = ("laws", "step", "expected", "got", "text", "error", "counted")
+    names = (
+        "laws",
+        "step",
+        "expected",
+        "got",
+        "text",
+        "expected_stop",
+        "got_stop",
+        "error",
+        "counted",
+    )
     return all(getattr(one, name) == getattr(other, name) for name in names)

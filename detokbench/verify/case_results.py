@@ -49,8 +49,14 @@ def check_case(case: Case, runner: Runner, vocabulary: Vocabulary) -> CaseResult
         path=runner.name,
         verdict=verdict,
         expected_to_differ=runner.name in case.differ,
+        expected=_expected(rows) if got else "",
         got=got,
     )
+
+
+def _expected(rows: Sequence[CaseRow]) -> str:
+    """The right text of the first row that the case gives one for."""
+    return next((row.expect.text for row in rows if row.expect and row.expect.text), "")
 
 
 def _faults(

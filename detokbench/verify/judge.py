@@ -118,7 +118,8 @@ def _judge_single_ids(
     if truth.one_shot is not None and progress.stream.ended:
         result.judged.add(Law.ONE_SHOT)
         if text != truth.one_shot:
-            breach(Law.ONE_SHOT)
+            end = len(progress.seen.deltas) + 1
+            result.breaches.append(Breach(Law.ONE_SHOT, 1, end, truth.one_shot, text))
 
 
 def _judge_sameness(result: Judgement, truth: Truth) -> None:

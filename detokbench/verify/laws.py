@@ -22,6 +22,8 @@ class Law(StrEnum):
     WORK = "work"
 
 
+SINGLE_STREAM_LAWS = frozenset(Law) - {Law.ROWS, Law.WORK}
+"""Laws that are judged stream by stream."""
 SAYS = {
     Law.NO_ERROR: "no id and no order of ids makes it raise",
     Law.APPEND_ONLY: "what has been sent is in the text of the ids so far: nothing is taken back",

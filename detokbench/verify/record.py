@@ -63,6 +63,7 @@ def _details(wanted: Wanted, required: tuple[str, ...], collected: Collected) ->
     cells = cells_of(classes, wanted.laws, tallies, collected.not_applicable, collected.growth)
     return VerifyDetails(
         laws=[LawFacts(name=str(law), says=SAYS[law]) for law in Law if law in wanted.laws],
+        vocabularies=collected.vocabularies,
         paths=list(wanted.paths),
         required=list(required),
         cells=list(cells),

@@ -10,9 +10,9 @@ from time import monotonic
 
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.schema import NotApplicable
-from detokbench.records.verify import CaseResult, Difference, Growth
+from detokbench.records.verify import CaseResult, Difference, Growth, VocabFacts
 from detokbench.verify.essential import essential
-from detokbench.verify.laws import Law
+from detokbench.verify.laws import SINGLE_STREAM_LAWS, Law
 from detokbench.verify.pool import answers, worker_pool
 from detokbench.verify.tally import Tally
 from detokbench.verify.tasks import (
@@ -30,7 +30,6 @@ from detokbench.workload.cases import Case
 
 _FUZZ_CHUNK = 500
 Progress = Callable[[str, float], None]
-_SINGLE_STREAM_LAWS = frozenset(Law) - {Law.ROWS, Law.WORK}
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,7 @@ class Collected:
     """What has come back, and what ended the run early, if anything did."""
 
     tallies: dict[str, Tally] = field(default_factory=dict)
+    vocabularies: list[VocabFacts] = field(default_factory=list)
     not_applicable: dict[str, list[NotApplicable]] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
     left_out: int = 0
@@ -80,13 +80,13 @@ def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected
             _judge(pool, bench, wanted, collected, progress)
             _find(pool, bench, wanted, collected, progress)
     except KeyboardInterrupt as stop:
-        if not any(tally.streams for tally in collected.tallies.values()):
+        if not any(tally.judged for tally in collected.tallies.values()):
             raise DetokbenchError(
                 "interrupted before a part had finished: nothing is stored", ExitCode.INTERRUPTED
             ) from stop
         collected.error = stop
     except DetokbenchError as stop:
-        if not any(tally.streams for tally in collected.tallies.values()):
+        if not any(tally.judged for tally in collected.tallies.values()):
             raise
         collected.error = stop
     collected.differences, collected.left_out = essential(
@@ -98,10 +98,14 @@ def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected
 
 def _look(pool: ProcessPoolExecutor, bench: Bench, wanted: Wanted, collected: Collected) -> None:
     """Which paths apply to which vocabulary. Raises DetokbenchError where one has no reference."""
+    found: dict[str, VocabFacts] = {}
     for name, looked in answers(pool, partial(look_at, bench), wanted.vocabularies):
         if looked.problem:
             raise DetokbenchError(looked.problem)
         collected.not_applicable[name] = looked.not_applicable
+        if looked.facts is not None:
+            found[name] = looked.facts
+    collected.vocabularies = [found[name] for name in wanted.vocabularies]
     collected.tallies = {name: Tally() for name in wanted.vocabularies}
 
 
@@ -120,7 +124,7 @@ def _judge(
 
 def _judge_tasks(wanted: Wanted) -> Iterator[JudgeTask]:
     """The longest first, so that no process is left alone with one at the end."""
-    if not wanted.laws & _SINGLE_STREAM_LAWS:
+    if not wanted.laws & SINGLE_STREAM_LAWS:
         return
     if wanted.texts:
         parts: tuple[Part, ...] = ("texts", "kinds")
@@ -151,6 +155,8 @@ def _find(
             collected.tallies[rows_task.vocabulary].merge(answer.tally)
             collected.differences += answer.differences
             collected.growth += answer.growth
+    if not wanted.laws & SINGLE_STREAM_LAWS:
+        return
     tasks = [
         FindTask(name, wanted.laws, collected.tallies[name], _cases_on(wanted.cases, name))
         for name in wanted.vocabularies

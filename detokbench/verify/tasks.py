@@ -11,7 +11,7 @@ from typing import Literal
 from detokbench.errors import DetokbenchError
 from detokbench.paths.registry import load_path_class
 from detokbench.records.schema import NotApplicable
-from detokbench.records.verify import CaseResult, Difference, Growth, Seen
+from detokbench.records.verify import CaseResult, Difference, Growth, Seen, VocabFacts
 from detokbench.verify.case_results import check_case, step_sizes_of, stream_of
 from detokbench.verify.corpus import (
     beginnings,
@@ -84,6 +84,7 @@ class RowsTask:
 class Looked:
     """Which paths do not apply to a vocabulary, or why it cannot be judged at all."""
 
+    facts: VocabFacts | None = None
     not_applicable: list[NotApplicable] = field(default_factory=list)
     problem: str = ""
 
@@ -128,14 +129,21 @@ def look_at(bench: Bench, name: str) -> Looked:
     """Load a vocabulary and ask the paths whether they apply to it."""
     try:
         vocabulary = _vocabulary(name, bench.trust_remote_code)
-        _ = vocabulary.id_bytes
+        family = vocabulary.id_bytes.family
     except DetokbenchError as error:
         return Looked(problem=str(error))
     except UnsupportedFamilyError as error:
         return Looked(problem=f"'{name}' has no bytes to judge texts by: {error}")
     classes = [load_path_class(path) for path in bench.paths]
     reasons = [(path.name, path.why_not(vocabulary)) for path in classes]
-    return Looked([NotApplicable(path=path, why=why) for path, why in reasons if why])
+    facts = VocabFacts(
+        name=vocabulary.name,
+        ids=vocabulary.size,
+        tokenizer="Rust" if vocabulary.is_rust else "Python",
+        family=family,
+        source=vocabulary.source,
+    )
+    return Looked(facts, [NotApplicable(path=path, why=why) for path, why in reasons if why])
 
 
 def runners_for(bench: Bench, vocabulary: Vocabulary) -> dict[str, Runner]:
@@ -274,8 +282,21 @@ def do_find(bench: Bench, task: FindTask) -> Found:
     mine = finder.differences(task.tally, task.laws)
     for difference in mine:
         difference.like = _like(difference, from_cases)
-    found.differences = [*from_cases, *mine]
+    found.differences = [
+        kept
+        for difference in [*from_cases, *mine]
+        if (kept := _only(difference, task.laws)) is not None
+    ]
     return found
+
+
+def _only(difference: Difference, laws: frozenset[Law]) -> Difference | None:
+    """The difference as far as it is about these laws."""
+    names = set(map(str, laws))
+    for seen in difference.seen:
+        seen.laws = [law for law in seen.laws if law in names]
+    difference.seen = [seen for seen in difference.seen if seen.laws]
+    return difference if difference.seen else None
 
 
 def _case_difference(finder: Finder, stream: Stream, case: Case) -> Difference | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detokbench.errors import usage_error
-from detokbench.verify.laws import Law
+from detokbench.verify.laws import SINGLE_STREAM_LAWS, Law
 from detokbench.verify.run import Wanted
 from detokbench.vocab.registry import check_vocabulary_name, known_vocabularies
 from detokbench.workload.cases import Case, load_cases, shipped_cases
@@ -47,13 +47,16 @@ def wanted_from(
     for name in {case.vocabulary for case in cases}:
         check_vocabulary_name(name)
     chosen = tuple(dict.fromkeys(vocabularies)) or _vocabularies(cases, fuzz, by_default)
+    asked = frozenset(laws or Law)
+    if not asked & SINGLE_STREAM_LAWS:
+        fuzz = 0
     return Wanted(
         vocabularies=chosen,
         paths=paths,
-        laws=frozenset(laws or Law),
+        laws=asked,
         cases=tuple(shipped_cases() if by_default else cases),
         texts=by_default,
-        fuzz=_FUZZ_BY_DEFAULT if by_default else fuzz or 0,
+        fuzz=_FUZZ_BY_DEFAULT if by_default and fuzz is None else fuzz or 0,
         seed=seed,
         trust_remote_code=trust_remote_code,
     )
