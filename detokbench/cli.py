@@ -22,6 +22,7 @@ from detokbench.commands import (
     sweep,
     tail_str,
     time_step,
+    trace,
     vocab,
 )
 from detokbench.errors import DetokbenchError, ExitCode
@@ -39,6 +40,7 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("trace", help=trace.HELP)(trace.trace)
 app.command("show", help=show.HELP)(show.show)
 app.command("plot", help=plot.HELP)(plot.plot)
 app.command("report", help=report.HELP)(report.report)
