@@ -11,6 +11,7 @@ import typer
 
 from detokbench import __version__
 from detokbench.commands import (
+    audit,
     gpus,
     measure_c,
     models,
@@ -23,6 +24,7 @@ from detokbench.commands import (
     tail_str,
     time_step,
     trace,
+    verify,
     vocab,
 )
 from detokbench.errors import DetokbenchError, ExitCode
@@ -40,6 +42,8 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("audit", help=audit.HELP)(audit.audit)
+app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)
 app.command("show", help=show.HELP)(show.show)
 app.command("plot", help=plot.HELP)(plot.plot)

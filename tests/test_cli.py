@@ -22,6 +22,7 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
         ["sweep", "--help"],
         ["tail-str", "--help"],
         ["trace", "--help"],
+        ["audit", "--help"],
         ["plot", "--help"],
         ["report", "--help"],
         ["show", "--help"],

@@ -18,12 +18,14 @@ def wheel_names(tmp_path_factory):
     return set(zipfile.ZipFile(next(folder.glob("*.whl"))).namelist())
 
 
-def test_the_wheel_has_every_scenario_and_every_text(wheel_names):
-    scenarios = {f"detokbench/_scenarios/{path.name}" for path in ROOT.glob("scenarios/*.toml")}
+def test_the_wheel_has_every_scenario_every_case_and_every_text(wheel_names):
+    scenarios = {
+        f"detokbench/_{path.relative_to(ROOT)}" for path in ROOT.glob("scenarios/**/*.toml")
+    }
     texts = {
         str(path.relative_to(ROOT)) for path in ROOT.glob("detokbench/workload/texts/**/*.txt")
     }
-    assert len(scenarios) >= 3
+    assert len(scenarios) >= 12
     assert len(texts) >= 18
     assert scenarios | texts <= wheel_names
 

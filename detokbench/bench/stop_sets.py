@@ -10,6 +10,7 @@ import msgspec
 from detokbench.errors import usage_error
 from detokbench.stops.regex_bound import regex_bound
 from detokbench.stops.tail_window import Encode
+from detokbench.stops.validation import refuse_empty_stop
 
 DEFAULT_STOP = "</answer>"
 DEFAULT_STOP_TOKENS = 40
@@ -31,8 +32,8 @@ class StopSet(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_stops(strings: Sequence[str], regexes: Sequence[str]) -> None:
     """Refuse stops that no request could have (exit code 2), without loading anything."""
-    if not all(strings):
-        raise usage_error("--stop: an empty stop string stops at once; give it some text")
+    for string in strings:
+        refuse_empty_stop(string, "--stop")
     if not all(regexes):
         raise usage_error("--stop-regex: an empty pattern matches at once; give it some text")
     for regex in regexes:

@@ -22,6 +22,9 @@ def show(
         bool,
         typer.Option("--check-model", help="Of a sweep: how true the amortised model is to it."),
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of verify: every difference and surprise, not the first.")
+    ] = False,
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.report.kinds import read_known, shown_from
@@ -31,6 +34,8 @@ def show(
     loaded = read_known(path)
     if check_model and loaded.kind != "sweep":
         raise usage_error(f"--check-model: {path.name} is a record of {loaded.kind}, not sweep")
+    if everything and loaded.kind != "verify":
+        raise usage_error(f"--all: {path.name} is a record of {loaded.kind}, not verify")
     with shown_from(path):
-        print_record(loaded, check_model=check_model)
+        print_record(loaded, check_model=check_model, everything=everything)
     return ExitCode.OK

@@ -36,6 +36,7 @@ class ByteTablePath:
         """Raises UnsupportedFamilyError where a table cannot stand for the vocabulary's decode."""
         table = vocabulary.id_bytes
         self._strips_leading_space = table.strips_leading_space
+        self._leading_space = table.leading_space
         self._skipping = _view(table, skip_special_tokens=True)
         self._keeping = _view(table, skip_special_tokens=False)
         self._view_of: dict[int, _View] = {}
@@ -112,13 +113,14 @@ class ByteTablePath:
 
     def _feed(self, row: int, ids: list[int]) -> str:
         """Join bytes and send every character that they complete."""
-        data = self._unsettled.pop(row, b"") + self._bytes_of(self._view_of[row], ids)
+        view = self._view_of[row]
+        data = self._unsettled.pop(row, b"") + self._bytes_of(view, ids)
         if row in self._at_start:
             if not data:
                 self._unsettled[row] = b""
                 return ""
             self._at_start.remove(row)
-            data = data.removeprefix(b" ")
+            data = data[self._leading_space([i for i in ids if view.piece(i)]) :]
         text, used = utf_8_decode(data, "replace", False)
         if used < len(data):
             self._unsettled[row] = data[used:]

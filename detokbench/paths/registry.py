@@ -86,11 +86,11 @@ def path_names() -> list[str]:
     return list(_entry_points())
 
 
-def check_path_names(text: str) -> list[str]:
+def check_path_names(text: str, option: str = "--paths") -> list[str]:
     """The names in a list with commas, without repeats; an unknown one is a usage error."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
-        raise usage_error(f"--paths: '{text}' has an empty part; write for example fast,slow")
+        raise usage_error(f"{option}: '{text}' has an empty part; write for example fast,slow")
     known = path_names()
     for name in names:
         if name not in known:

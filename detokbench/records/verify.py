@@ -74,6 +74,10 @@ class Seen(msgspec.Struct, kw_only=True):
     """What had been sent by the end of that step."""
     text: str
     """The whole text that came."""
+    expected_stop: str = ""
+    """How a stream with stops should have ended: ``stopped by 'DE', 2 ids kept``."""
+    got_stop: str = ""
+    """How it ended."""
     error: str = ""
     """The exception that ended the stream."""
     counted: dict[str, int] = {}
@@ -87,6 +91,8 @@ class Difference(msgspec.Struct, kw_only=True):
     pieces: list[str]
     """The bytes of each id of the output, as Python writes them; ``no id`` for what is none."""
     prompt_pieces: list[str]
+    kinds: list[str] = []
+    """The kinds of ids in it that are not plain text."""
     right: str
     """The right text."""
     seen: list[Seen]
@@ -94,6 +100,8 @@ class Difference(msgspec.Struct, kw_only=True):
     """Where the stream came from: a text, a case, the kinds of ids, a number of the fuzz."""
     report: str = ""
     """The public report that it reproduces, by the case that it comes from."""
+    also: list[str] = []
+    """Other vocabularies with which a like input makes some of these paths break these laws."""
     like: str = ""
     """A case in whose input the same paths break the same laws."""
     command: str = ""

@@ -20,6 +20,8 @@ from detokbench.report.tail_str_chart import tail_str_figure
 from detokbench.report.tail_str_screen import print_tail_str
 from detokbench.report.time_step_chart import time_step_figure
 from detokbench.report.time_step_screen import print_time_step
+from detokbench.report.verify_chart import verify_figure
+from detokbench.report.verify_screen import print_verify
 
 _BAD_CONTENT = (
     LookupError,
@@ -54,6 +56,7 @@ KINDS: dict[str, Kind] = {
     "time-step": Kind(
         "How long the GPU takes for a decode step", print_time_step, time_step_figure
     ),
+    "verify": Kind("Which paths keep text right", print_verify, verify_figure),
 }
 
 

@@ -10,10 +10,13 @@ from pathlib import Path
 from detokbench.records.schema import Record
 
 
-def show_record(record: Record, *, as_json: bool, check_model: bool = False) -> None:
+def show_record(
+    record: Record, *, as_json: bool, check_model: bool = False, everything: bool = False
+) -> None:
     """Print one screen, or with ``as_json`` the record.
 
-    ``check_model`` adds to the screen of a sweep how true the model is to it.
+    ``check_model`` adds to the screen of a sweep how true the model is to it; with ``everything``
+    that of a ``verify`` lists all differences.
     """
     from detokbench.records.store import encode
 
@@ -21,7 +24,7 @@ def show_record(record: Record, *, as_json: bool, check_model: bool = False) -> 
         sys.stdout.write(encode(record).decode())
         sys.stdout.flush()
     else:
-        print_record(record, check_model=check_model)
+        print_record(record, check_model=check_model, everything=everything)
 
 
 def keep(
@@ -58,14 +61,21 @@ def keep(
         print(f"chart: {', '.join(chart.name for chart in charts)}", file=sys.stderr)
 
 
-def print_record(record: Record, *, check_model: bool = False) -> None:
-    """Print the screen of a record of any kind on standard output."""
+def print_record(record: Record, *, check_model: bool = False, everything: bool = False) -> None:
+    """Print the screen of a record of any kind on standard output.
+
+    ``everything`` is for a ``verify`` only.
+    """
     from detokbench.report.console import make_console
     from detokbench.report.kinds import kind_of
     from detokbench.report.model_check import print_model_check
+    from detokbench.report.verify_screen import print_verify
 
     console = make_console()
-    kind_of(record).print_screen(record, console)
+    if everything:
+        print_verify(record, console, limit=None)
+    else:
+        kind_of(record).print_screen(record, console)
     if check_model:
         print_model_check(record, console)
 

@@ -15,6 +15,7 @@ from detokbench.report.html_console import Block, BlockKind, HtmlConsole, inline
 from detokbench.report.kinds import kind_of, shown_from
 
 _POINTS_PER_INCH = 72
+_LINES = ' class="lines"'
 _LEGEND = (
     'Figures are <span class="source measured">measured</span> (timed on the machine that the '
     'record names), <span class="source modelled">modelled</span> (worked out by a formula: a '
@@ -108,8 +109,8 @@ def _facts(record: Record) -> str:
 
 def _vocabulary(record: Record) -> str:
     vocabulary = record.vocabulary
-    if not vocabulary:
-        return ""
+    if "ids" not in vocabulary:  # of none, or of several
+        return str(vocabulary.get("name", ""))
     return (
         f"{vocabulary['name']}: {vocabulary['ids']:,} ids, {vocabulary['tokenizer']} "
         f"({vocabulary['source']})"
@@ -157,7 +158,7 @@ def _tables(blocks: Sequence[Block]) -> str:
     body = "".join(
         f'<div class="wide" tabindex="0">\n{block.html}\n</div>\n'
         if block.kind == "table"
-        else f"<p>{block.html}</p>\n"
+        else f"<p{_LINES if chr(10) in block.html else ''}>{block.html}</p>\n"
         for block in wanted
     )
     return f"<h3>Tables</h3>\n{body}"

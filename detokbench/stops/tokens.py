@@ -30,10 +30,12 @@ class TokenStops:
     ``min_tokens`` is without effect: in SGLang it only keeps stop ids from being drawn
     (``BatchedMinNewTokensPenalizer``), and stop strings fire all the same.
 
-    The engine decodes the ids that come with the end in another branch; here they go through the
-    row's ``step`` and ``end``. The text is the same unless the row's own text is not append-only:
-    where a printable part sent earlier shrinks in the very last chunk, or where sent text differs
-    from what the ids decode to later (malformed runs of byte-fallback tokens).
+    The engine decodes the ids that come with the end in a branch of their own; here they go
+    through the row's ``step`` and ``end``. The text is the same, but for rows that send text twice
+    or change what they sent: where the printable part of an unfinished character shrinks in the
+    very last chunk (a stop id that is kept and is no text alone, after an ideograph and another
+    such id), the ideograph comes twice here. Left out: an id outside the vocabulary, at which
+    the engine ends the request before it decodes (``_check_vocab_boundary_finish``).
     """
 
     def __init__(self, request: StopRequest, row: TextRow, encode: Encode, decode: Decode) -> None:

@@ -13,6 +13,7 @@ from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.texts import load_text, text_names
 
+_BEGINNING = 400
 _CUTS = 10
 _AFTER_A_CUT = 40
 _EXHAUSTIVE = 2
@@ -31,6 +32,12 @@ def whole_texts(texts: dict[str, list[int]]) -> Iterator[Stream]:
     """Each text as one stream without a prompt."""
     for name, ids in texts.items():
         yield Stream((), tuple(ids), origin=f"text {name}")
+
+
+def beginnings(texts: dict[str, list[int]]) -> Iterator[Stream]:
+    """The beginning of each text: long enough for any number of ids a step to matter."""
+    for name, ids in texts.items():
+        yield Stream((), tuple(ids[:_BEGINNING]), origin=f"text {name}, its beginning")
 
 
 def cut_texts(texts: dict[str, list[int]]) -> Iterator[Stream]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from detokbench.records.verify import Difference, Seen, StreamFacts
 from detokbench.verify.judge import Judgement, judge
-from detokbench.verify.kinds import Kind, representatives
+from detokbench.verify.kinds import Kind, odd_kinds, representatives
 from detokbench.verify.laws import Law
 from detokbench.verify.show import trace_command
 from detokbench.verify.shrink import Shrinker
@@ -30,11 +29,13 @@ class Finder:
             ids[0] for kind in (Kind.WORD, Kind.SPACED) for ids in [kinds.get(kind)] if ids
         ]
 
-    def differences(self, tally: Tally) -> list[Difference]:
+    def differences(self, tally: Tally, laws: Collection[Law]) -> list[Difference]:
         """A difference for each example that those before it do not show already."""
         found: dict[Any, Difference] = {}
         shown: set[tuple[Stream, Key]] = set()
         for key, examples in tally.examples.items():
+            if key[1] not in laws:
+                continue
             for example in sorted(examples.values(), key=lambda e: e.size):
                 if (example.stream, key) in shown:
                     continue
@@ -65,17 +66,19 @@ class Finder:
         truth = Truth(stream, self._vocabulary)
         seen = []
         for name, runner in self._runners.items():
-            if stream.has_stops and runner.path_class.stops is None:
+            if not runner.can_judge(stream):
                 continue
             result = judge(runner.fresh(), stream, truth, _sizes_for(None, ids_per_step))
             if result.breaches:
                 seen.append(_seen(name, result, ids_per_step))
         facts = stream_facts(self._vocabulary.name, stream, ids_per_step)
+        all_ids = (*stream.prompt, *stream.output)
         right = truth.stopped.text if stream.has_stops else truth.text
         return Difference(
             input=facts,
             pieces=self._pieces(stream.output),
             prompt_pieces=self._pieces(stream.prompt),
+            kinds=list(map(str, odd_kinds(self._vocabulary.id_bytes, all_ids))),
             right=right,
             seen=seen,
             origin=origin,
@@ -107,6 +110,8 @@ def _seen(path: str, result: Judgement, ids_per_step: int | None) -> Seen:
         step=first.step,
         expected=first.expected,
         got=first.got,
+        expected_stop=first.expected_stop,
+        got_stop=first.got_stop,
         text=observation.text,
         error=observation.error,
         counted=observation.counted,
@@ -134,42 +139,3 @@ def _storable(token_id: Any) -> Any:
     """JSON numbers beyond 64 bits cannot be read back: they go as text."""
     fits = not isinstance(token_id, int) or -(1 << 63) <= token_id < 1 << 64
     return token_id if fits else str(token_id)
-
-
-@dataclass(frozen=True, slots=True)
-class _Cover:
-    path: str
-    law: str
-    vocab: str
-    cause: str
-
-
-def essential(
-    differences: Iterable[Difference], causes: Iterable[str]
-) -> tuple[list[Difference], int]:
-    """The fewest differences, roughly, that show each path breaking each law for each cause.
-
-    Those from public reports come first, then the smallest. Also gives how many are left out.
-    ``causes`` names what kinds of ids each difference is made of.
-    """
-    pairs = sorted(
-        zip(differences, causes, strict=True),
-        key=lambda pair: (not pair[0].report, _size(pair[0])),
-    )
-    shown: set[_Cover] = set()
-    kept: list[Difference] = []
-    for difference, cause in pairs:
-        covers = {
-            _Cover(seen.path, law, difference.input.vocab, cause)
-            for seen in difference.seen
-            for law in seen.laws
-        }
-        if covers - shown:
-            shown |= covers
-            kept.append(difference)
-    return kept, len(pairs) - len(kept)
-
-
-def _size(difference: Difference) -> tuple[int, int]:
-    facts = difference.input
-    return len(facts.prompt) + len(facts.output) + 2 * len(facts.stop), facts.ids_per_step or 99

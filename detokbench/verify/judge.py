@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from detokbench.stops.request import StopFinish
 from detokbench.verify.laws import Law
 from detokbench.verify.stream import Observation, Runner, Stream
 from detokbench.verify.truth import Truth
@@ -26,6 +27,8 @@ class Breach:
     step: int
     expected: str
     got: str
+    expected_stop: str = ""
+    got_stop: str = ""
 
 
 @dataclass(slots=True)
@@ -155,18 +158,20 @@ def _judge_stops(result: Judgement, stream: Stream, truth: Truth, size: int | No
             Law.STOPS,
             size,
             step,
-            finish_words(expected, right.finish),
-            finish_words(text, seen.finish),
+            expected,
+            text,
+            _finish_words(right.finish),
+            _finish_words(seen.finish),
         )
     )
 
 
-def finish_words(text: str, finish: object) -> str:
-    """A text and how it ended, in one line."""
+def _finish_words(finish: StopFinish | None) -> str:
+    """How a stream ended, in a few words."""
     if finish is None:
-        return f"{text!r}, no stop"
-    matched, kept = getattr(finish, "matched", None), getattr(finish, "kept_ids", None)
-    return f"{text!r}, stopped by {matched!r}, {kept} ids kept"
+        return "no stop"
+    ids = "id" if finish.kept_ids == 1 else "ids"
+    return f"stopped by {finish.matched!r}, {finish.kept_ids} {ids} kept"
 
 
 def _first_wrong_step(seen: Observation, expected: str) -> int:

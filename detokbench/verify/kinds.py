@@ -6,7 +6,7 @@ any vocabulary that has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -41,11 +41,13 @@ class Kind(StrEnum):
 
 PLAIN = frozenset({Kind.WORD, Kind.SPACED, Kind.SPACE, Kind.NEWLINE, Kind.WIDE})
 """Kinds of which ordinary text is made."""
+CUT = frozenset({Kind.OPEN, Kind.TEXT_OPEN, Kind.MIDDLE, Kind.INVALID})
+"""Kinds that leave characters in pieces."""
 
 
 def kind_of(table: IdBytes, token_id: object) -> Kind:
     """The kind of anything that may stand where an id is expected."""
-    if isinstance(token_id, bool) or not isinstance(token_id, int) or not 0 <= token_id < 1 << 32:
+    if not isinstance(token_id, int) or not 0 <= token_id < 1 << 32:
         return Kind.BAD
     piece = piece_of(table, token_id)
     if piece is None:
@@ -134,6 +136,12 @@ def _class_of(piece: bytes) -> int:
     """How many bytes the first byte announces; 1 for one that can only continue."""
     first = piece[0] if piece else 0
     return next((n for n, low in ((4, 0xF0), (3, 0xE0), (2, 0xC0)) if first >= low), 1)
+
+
+def odd_kinds(table: IdBytes, ids: Iterable[Any]) -> list[Kind]:
+    """The kinds of the ids that are not plain text, each once, in the order of this module."""
+    found = {kind_of(table, token_id) for token_id in ids} - PLAIN
+    return [kind for kind in Kind if kind in found]
 
 
 def shape(table: IdBytes, prompt: Sequence[Any], output: Sequence[Any]) -> str:

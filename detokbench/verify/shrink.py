@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from detokbench.verify.stream import DEFAULT_FLAGS, Stream
 
 Breaks = Callable[[Stream, "int | None"], bool]
 """Whether a stream at a number of ids a step still shows the fault."""
 _MOST_TRIES = 1500
+Part = Literal["prompt", "output"]
+_PARTS: tuple[Part, ...] = ("prompt", "output")
 
 
 class Shrinker:
@@ -65,12 +67,12 @@ class Shrinker:
                     return shorter
         return stream
 
-    def _without_ids(self, stream: Stream, ids_per_step: int | None, part: str) -> Stream:
+    def _without_ids(self, stream: Stream, ids_per_step: int | None, part: Part) -> Stream:
         """Take runs of ids out of prompt or output, halves first, single ones last."""
-        run = max(1, len(getattr(stream, part)) // 2)
+        run = max(1, len(_ids_of(stream, part)) // 2)
         while True:
-            for shorter in _with_runs_left_out(getattr(stream, part), run):
-                smaller = replace(stream, **{part: shorter})
+            for shorter in _with_runs_left_out(_ids_of(stream, part), run):
+                smaller = _with_ids(stream, part, shorter)
                 if (smaller.output or part == "prompt") and self._holds(smaller, ids_per_step):
                     stream = smaller
                     break
@@ -80,37 +82,48 @@ class Shrinker:
                 run = max(1, run // 2)
 
     def _plainer(self, stream: Stream, ids_per_step: int | None) -> Stream:
-        for part in ("prompt", "output"):
-            for position in range(len(getattr(stream, part))):
+        for part in _PARTS:
+            for position in range(len(_ids_of(stream, part))):
                 stream = self._plainer_at(stream, ids_per_step, part, position)
         return stream
 
     def _plainer_at(
-        self, stream: Stream, ids_per_step: int | None, part: str, position: int
+        self, stream: Stream, ids_per_step: int | None, part: Part, position: int
     ) -> Stream:
-        ids: tuple[Any, ...] = getattr(stream, part)
+        ids: tuple[Any, ...] = _ids_of(stream, part)
         for plain in self._plain:
             if plain == ids[position]:
                 return stream
             changed = (*ids[:position], plain, *ids[position + 1 :])
-            plainer = replace(stream, **{part: changed})
+            plainer = _with_ids(stream, part, changed)
             if self._holds(plainer, ids_per_step):
                 return plainer
         return stream
 
     def _with_defaults(self, stream: Stream, ids_per_step: int | None) -> Stream:
-        for change in ({"flags": DEFAULT_FLAGS}, {"ended": True}, *self._fewer_stops(stream)):
-            plainer = replace(stream, **change)
+        for plainer in _plainer_settings(stream):
             if plainer != stream and self._holds(plainer, ids_per_step):
-                stream = plainer
+                return self._with_defaults(plainer, ids_per_step)
         return stream
 
-    def _fewer_stops(self, stream: Stream) -> Iterator[dict[str, Any]]:
-        stops = stream.stops
-        yield {"stops": replace(stops, min_tokens=0)}
-        yield {"stops": replace(stops, keep_stop=False)}
-        for string in stops.strings:
-            yield {"stops": replace(stops, strings=(string,))}
+
+def _plainer_settings(stream: Stream) -> Iterator[Stream]:
+    """The stream with one setting as it is by default, or one stop string alone."""
+    stops = stream.stops
+    yield replace(stream, flags=DEFAULT_FLAGS)
+    yield replace(stream, ended=True)
+    yield replace(stream, stops=replace(stops, min_tokens=0))
+    yield replace(stream, stops=replace(stops, keep_stop=False))
+    for string in stops.strings:
+        yield replace(stream, stops=replace(stops, strings=(string,)))
+
+
+def _with_ids(stream: Stream, part: Part, ids: tuple[Any, ...]) -> Stream:
+    return replace(stream, prompt=ids) if part == "prompt" else replace(stream, output=ids)
+
+
+def _ids_of(stream: Stream, part: Part) -> tuple[Any, ...]:
+    return stream.prompt if part == "prompt" else stream.output
 
 
 def _with_runs_left_out(ids: tuple[Any, ...], run: int) -> Iterator[tuple[Any, ...]]:

@@ -72,6 +72,15 @@ class Runner:
     def name(self) -> str:
         return self.path_class.name
 
+    def can_judge(self, stream: Stream) -> bool:
+        """Whether the path has a way to look for the stops that the stream asks for."""
+        style = self.path_class.stops
+        return (
+            not stream.has_stops
+            or style == "tokens"
+            or (style is not None and not stream.stops.regexes)
+        )
+
     def fresh(self) -> Runner:
         """The same, with a path that has served no stream yet."""
         return Runner(self.path_class, self._vocabulary)
@@ -131,9 +140,10 @@ class Runner:
             if guarded.finish is not None:
                 break
         self.steps += len(seen.deltas)
-        ending = guarded.end()
         if stream.ended or guarded.finish is not None:
-            seen.ending = ending
+            seen.ending = guarded.end()
+        else:
+            row.end()
         seen.finish = guarded.finish
 
 

@@ -6,18 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
+from typing import Literal
 
+from detokbench.errors import DetokbenchError
 from detokbench.paths.registry import load_path_class
+from detokbench.records.schema import NotApplicable
 from detokbench.records.verify import CaseResult, Difference, Growth, Seen
 from detokbench.verify.case_results import check_case, step_sizes_of, stream_of
 from detokbench.verify.corpus import (
+    beginnings,
     cut_texts,
     orders_of_kinds,
     text_ids,
     texts_with_stops,
     whole_texts,
 )
-from detokbench.verify.find import Finder, essential, stream_facts
+from detokbench.verify.find import Finder, stream_facts
 from detokbench.verify.fuzz import Fuzz
 from detokbench.verify.judge import judge
 from detokbench.verify.kinds import shape
@@ -27,10 +31,12 @@ from detokbench.verify.stream import STEP_SIZES, Runner, Stream
 from detokbench.verify.tally import Tally
 from detokbench.verify.truth import Truth
 from detokbench.verify.work import growth_of
+from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.registry import load_vocabulary
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.cases import Case
 
+_WHOLE_SIZES = (1, 7)
 _CUT_SIZES = (1, 3)
 _KIND_SIZES = (1, 2, None)
 _STOP_SIZES = (1, 3, None)
@@ -45,14 +51,41 @@ class Bench:
     trust_remote_code: bool = False
 
 
+Part = Literal["texts", "kinds", "fuzz"]
+
+
 @dataclass(frozen=True)
 class JudgeTask:
     """Put streams of one vocabulary through all paths. ``part`` says which."""
 
     vocabulary: str
-    part: str
+    part: Part
     numbers: range = range(0)
     """Numbers of random streams, for the part ``fuzz``."""
+
+    def __str__(self) -> str:
+        return f"{self.part} on {self.vocabulary}"
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Judge the two laws that are not about single streams, as far as they are asked for."""
+
+    vocabulary: str
+    laws: frozenset[Law]
+    many_rows: bool
+    """Whether to open very many rows too: what a vocabulary has no part in."""
+
+    def __str__(self) -> str:
+        return f"rows and work on {self.vocabulary}"
+
+
+@dataclass
+class Looked:
+    """Which paths do not apply to a vocabulary, or why it cannot be judged at all."""
+
+    not_applicable: list[NotApplicable] = field(default_factory=list)
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,24 +93,26 @@ class FindTask:
     """Shrink what broke laws on one vocabulary, and run its cases."""
 
     vocabulary: str
+    laws: frozenset[Law]
     tally: Tally
     cases: tuple[Case, ...]
+
+    def __str__(self) -> str:
+        return f"cases and shrinking on {self.vocabulary}"
 
 
 @dataclass
 class Found:
     """What a FindTask gives."""
 
-    vocabulary: str
     differences: list[Difference] = field(default_factory=list)
-    left_out: int = 0
     cases: list[CaseResult] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
 
 
 @dataclass
 class RowsAndWork:
-    """What the parts ``rows`` and ``work`` give."""
+    """What a RowsTask gives."""
 
     tally: Tally = field(default_factory=Tally)
     differences: list[Difference] = field(default_factory=list)
@@ -87,6 +122,20 @@ class RowsAndWork:
 @cache
 def _vocabulary(name: str, trust_remote_code: bool) -> Vocabulary:
     return load_vocabulary(name, trust_remote_code)
+
+
+def look_at(bench: Bench, name: str) -> Looked:
+    """Load a vocabulary and ask the paths whether they apply to it."""
+    try:
+        vocabulary = _vocabulary(name, bench.trust_remote_code)
+        _ = vocabulary.id_bytes
+    except DetokbenchError as error:
+        return Looked(problem=str(error))
+    except UnsupportedFamilyError as error:
+        return Looked(problem=f"'{name}' has no bytes to judge texts by: {error}")
+    classes = [load_path_class(path) for path in bench.paths]
+    reasons = [(path.name, path.why_not(vocabulary)) for path in classes]
+    return Looked([NotApplicable(path=path, why=why) for path, why in reasons if why])
 
 
 def runners_for(bench: Bench, vocabulary: Vocabulary) -> dict[str, Runner]:
@@ -118,8 +167,8 @@ def _judge_all(
     truth = Truth(stream, vocabulary)
     kinds = ""
     for name, runner in runners.items():
-        if stream.has_stops and runner.path_class.stops is None:
-            continue
+        if not runner.can_judge(stream) or stream.stops.regexes:
+            continue  # the truth knows no regexes: what they should do stands in cases only
         result = judge(runner, stream, truth, sizes)
         if result.breaches and not kinds:
             kinds = _shape_of(stream, vocabulary)
@@ -149,7 +198,8 @@ def _streams(
         return
     texts = text_ids(vocabulary)
     yield from chain(
-        _at(whole_texts(texts), STEP_SIZES),
+        _at(whole_texts(texts), _WHOLE_SIZES),
+        _at(beginnings(texts), STEP_SIZES),
         _at(cut_texts(texts), _CUT_SIZES),
         _at(texts_with_stops(texts, vocabulary), _STOP_SIZES),
     )
@@ -161,17 +211,18 @@ def _at(
     return ((stream, sizes) for stream in streams)
 
 
-def do_rows_and_work(bench: Bench, vocabulary_name: str, laws: frozenset[Law]) -> RowsAndWork:
-    """Judge the two laws that are not about single streams."""
-    vocabulary = _vocabulary(vocabulary_name, bench.trust_remote_code)
+def do_rows_and_work(bench: Bench, task: RowsTask) -> RowsAndWork:
+    """Run a RowsTask."""
+    vocabulary = _vocabulary(task.vocabulary, bench.trust_remote_code)
+    laws = task.laws
     answer = RowsAndWork()
     mixed = mixed_rows(vocabulary, text_ids(vocabulary)) if Law.ROWS in laws else []
     for name, runner in runners_for(bench, vocabulary).items():
         if Law.ROWS in laws:
             breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
-            many = check_number(runner.path_class, vocabulary)
+            many = check_number(runner.path_class, vocabulary) if task.many_rows else None
             breaches += [] if many is None else [many]
-            answer.tally.judged[name, Law.ROWS] += 3 * len(mixed) + 1
+            answer.tally.judged[name, Law.ROWS] += 3 * len(mixed) + int(task.many_rows)
             answer.tally.broken[name, Law.ROWS] += len(breaches)
             answer.differences += [_rows_differ(name, b, vocabulary) for b in breaches[:1]]
         if Law.WORK in laws:
@@ -211,7 +262,7 @@ def do_find(bench: Bench, task: FindTask) -> Found:
     vocabulary = _vocabulary(task.vocabulary, bench.trust_remote_code)
     runners = runners_for(bench, vocabulary)
     finder = Finder(vocabulary, runners)
-    found = Found(task.vocabulary)
+    found = Found()
     from_cases = []
     for case in task.cases:
         found.cases += [check_case(case, runner, vocabulary) for runner in runners.values()]
@@ -220,20 +271,17 @@ def do_find(bench: Bench, task: FindTask) -> Found:
             _judge_all(found.tally, runners, stream, step_sizes_of(case), vocabulary)
             difference = _case_difference(finder, stream, case)
             from_cases += [] if difference is None else [difference]
-    mine = finder.differences(task.tally)
+    mine = finder.differences(task.tally, task.laws)
     for difference in mine:
         difference.like = _like(difference, from_cases)
-    everything = [*from_cases, *mine]
-    causes = [
-        shape(vocabulary.id_bytes, difference.input.prompt, difference.input.output)
-        for difference in everything
-    ]
-    found.differences, found.left_out = essential(everything, causes)
+    found.differences = [*from_cases, *mine]
     return found
 
 
 def _case_difference(finder: Finder, stream: Stream, case: Case) -> Difference | None:
     """What differs in a case, at the smallest number of ids a step at which anything does."""
+    if stream.stops.regexes:
+        return None
     for size in step_sizes_of(case):
         difference = finder.describe(stream, size, stream.origin)
         if difference.seen:

@@ -9,7 +9,7 @@ from functools import cached_property
 from detokbench.stops.request import StopFinish, StopRequest
 from detokbench.verify.stream import Stream
 from detokbench.vocab.id_bytes import IdBytes
-from detokbench.vocab.reference import ReferenceStream, piece_of, shown_bytes
+from detokbench.vocab.reference import ReferenceStream, piece_of, reference_text, shown_bytes
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -58,12 +58,15 @@ class Truth:
     def one_shot(self) -> str | None:
         """What one decode of all ids gives; None where the text is not well-formed.
 
-        With a prompt: what it adds to a decode of the prompt.
+        With a prompt: what it adds to a decode of the prompt. Special tokens that are kept make
+        it None too: some tokenizers decode what lies between them apart.
         """
         stream = self._stream
         skip = stream.flags.skip_special_tokens
         ids = [*stream.prompt, *stream.output]
         if any(piece_of(self._table, i) is None for i in ids):
+            return None
+        if not skip and not self._table.special_ids.isdisjoint(ids):
             return None
         try:
             shown_bytes(self._table, stream.prompt, skip).decode()
@@ -80,9 +83,7 @@ class Truth:
         stops = self._stream.stops
         last = first_stop_id(self._stream.output, stops)
         ids = len(self._stream.output) if last is None else last + int(stops.keep_stop)
-        text = self.certain[: self.lengths[ids]]
-        if last is None and self._stream.ended:
-            text = self.text
+        text = self.text if last is None else self._text_of(ids)
         found = self._first_match(text, stops)
         if found is not None:
             cut = found.end if stops.keep_stop else found.begin
@@ -91,9 +92,17 @@ class Truth:
             return StopTruth(text, None)
         return StopTruth(text, StopFinish(self._stream.output[last], last + 1))
 
+    def _text_of(self, ids: int) -> str:
+        """The text of so many ids, with U+FFFD for a character that they leave open."""
+        stream = self._stream
+        skip = stream.flags.skip_special_tokens
+        return reference_text(self._table, stream.prompt, stream.output[:ids], skip)
+
     def _first_match(self, text: str, stops: StopRequest) -> StopFinish | None:
         """The match that ends first, after the text of the first ``min_tokens`` ids."""
-        after = self.lengths[min(stops.min_tokens, len(self.lengths) - 1)]
+        if len(self._stream.output) <= stops.min_tokens:
+            return None
+        after = self.lengths[stops.min_tokens]
         best: tuple[int, str] | None = None
         for string in stops.strings:
             begin = text.find(string, max(0, after + 1 - len(string)))
@@ -115,6 +124,6 @@ def first_stop_id(output: Sequence[object], stops: StopRequest) -> int | None:
     if not stops.stop_ids:
         return None
     for position, token_id in enumerate(output):
-        if position + 1 >= stops.min_tokens and token_id in stops.stop_ids:
+        if position >= stops.min_tokens and token_id in stops.stop_ids:
             return position
     return None

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from detokbench.bench.recording import RecordingVocabulary
+from detokbench.paths.decode_stream_window import DecodeStreamWindow
 from detokbench.paths.protocol import PathClass
 from detokbench.paths.row import PathRow
 from detokbench.records.verify import Growth, GrowthClass
@@ -19,8 +20,8 @@ from detokbench.verify.stream import DEFAULT_FLAGS
 from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.vocabulary import Vocabulary
 
-LENGTHS = (64, 128, 256, 512)
-_AROUND = 16
+LENGTHS = (32, 64, 128, 256)
+_AROUND = 8
 # Doubling the output doubles what grows straight, and leaves alone what does not grow.
 _FLAT_BELOW = 1.3
 _LINEAR_BELOW = 2.6
@@ -76,16 +77,17 @@ def count_work(
     path_class: PathClass, vocabulary: Vocabulary, ids: Sequence[int]
 ) -> tuple[list[int], bool]:
     """Ids handed to the tokenizer in each step, and whether DecodeStream's part is modelled."""
-    recording = _CountingVocabulary(vocabulary)
+    shadows: list[_ShadowedStream] = []
+    recording = _CountingVocabulary(vocabulary, shadows)
     row = PathRow(path_class(recording), [], DEFAULT_FLAGS)
     work = []
     for token_id in ids:
         recording.log.clear()
-        recording.shadowed = 0
         row.step([token_id])
-        work.append(_ids_in(recording.log.calls) + recording.shadowed)
+        hidden = sum(shadow.ids_handed for shadow in shadows)
+        work.append(_ids_in(recording.log.calls) + hidden)
     row.end()
-    return work, recording.is_shadowed
+    return work, bool(shadows)
 
 
 def _ids_in(calls: Sequence[Any]) -> int:
@@ -102,42 +104,37 @@ def _ids_in(calls: Sequence[Any]) -> int:
 class _CountingVocabulary(RecordingVocabulary):
     """Counts what DecodeStream decodes too, by a shadow that does what it does."""
 
-    def __init__(self, inner: Vocabulary) -> None:
+    def __init__(self, inner: Vocabulary, shadows: list[_ShadowedStream]) -> None:
         super().__init__(inner)
-        object.__setattr__(self, "shadowed", 0)
-        object.__setattr__(self, "is_shadowed", False)
+        self.__dict__["shadows"] = shadows
 
     def decode_stream(self, ids: Sequence[int] | None, skip_special_tokens: bool) -> Any:
         inner: Vocabulary = self.__dict__["_inner"]
-        object.__setattr__(self, "is_shadowed", True)
-        return _ShadowedStream(self, inner, ids, skip_special_tokens)
+        shadow = _ShadowedStream(inner, ids, skip_special_tokens)
+        self.__dict__["shadows"][:] = [shadow]
+        return shadow
 
 
 class _ShadowedStream:
     """The real DecodeStream, and beside it the shadow that says how much it decoded."""
 
     def __init__(
-        self,
-        counting: _CountingVocabulary,
-        inner: Vocabulary,
-        ids: Sequence[int] | None,
-        skip_special_tokens: bool,
+        self, inner: Vocabulary, ids: Sequence[int] | None, skip_special_tokens: bool
     ) -> None:
-        from detokbench.paths.decode_stream_window import DecodeStreamWindow
-
         assert inner.rust is not None
-        self._counting = counting
         self._rust = inner.rust
         self._stream = inner.decode_stream(ids, skip_special_tokens)
         self._window = DecodeStreamWindow(inner.rust, ids, skip_special_tokens)
 
+    @property
+    def ids_handed(self) -> int:
+        """Ids that the last step decoded."""
+        return self._window.ids_handed
+
     def step(self, _tokenizer: Any, token_id: int) -> str | None:
-        text = self._stream.step(self._rust, token_id)
+        text: str | None = self._stream.step(self._rust, token_id)
         if self._window.step(token_id) != text:
             raise RuntimeError("DecodeStream does not do what its shadow does")
-        object.__setattr__(
-            self._counting, "shadowed", self._counting.shadowed + self._window.ids_handed
-        )
         return text
 
 

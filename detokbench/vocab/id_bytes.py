@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,21 +35,30 @@ class IdBytes:
 
     ``pieces[i]`` is None where the vocabulary has no id ``i``. ``special_ids`` are left out of
     the text when special tokens are skipped. ``strips_leading_space`` says that decode drops one
-    space at the very start of a text, as SentencePiece does.
+    space at the very start of a text, as SentencePiece does; ``unstripped_ids`` keep theirs, since
+    it is no mark of a word.
     """
 
     pieces: list[bytes | None]
     special_ids: frozenset[int]
     strips_leading_space: bool
     family: str
+    unstripped_ids: frozenset[int] = frozenset()
 
     def join(self, ids: list[int]) -> bytes:
         """The bytes of ``ids`` with special tokens skipped, from the start of a text."""
-        parts = (self.pieces[i] or b"" for i in ids if i not in self.special_ids)
-        joined = b"".join(parts)
-        if self.strips_leading_space and joined.startswith(b" "):
-            return joined[1:]
-        return joined
+        shown = [i for i in ids if i not in self.special_ids and self.pieces[i]]
+        joined = b"".join(self.pieces[i] or b"" for i in shown)
+        return joined[self.leading_space(shown) :]
+
+    def leading_space(self, shown_ids: Sequence[int]) -> int:
+        """Bytes of space that decode drops in front of a text of these ids: 1 or 0.
+
+        ``shown_ids`` begin with the first id that puts anything into the text.
+        """
+        if not self.strips_leading_space or not shown_ids or shown_ids[0] in self.unstripped_ids:
+            return 0
+        return int((self.pieces[shown_ids[0]] or b"").startswith(b" "))
 
 
 def id_bytes(vocabulary: Vocabulary) -> IdBytes:
@@ -146,7 +155,13 @@ def _from_mistral(tokenizer: MistralTokenizer) -> IdBytes:
     pieces: list[bytes | None] = [piece_bytes(inner.id_to_piece(i)) for i in range(len(tokenizer))]
     unknown = inner._model.unk_id()  # SentencePiece writes it as " ⁇ ", not as its piece
     pieces[unknown] = inner._model.decode([unknown]).encode()
-    return IdBytes(pieces, special_ids, True, "byte fallback")
+    # Only the mark of a word is dropped at the start: neither " ⁇ " nor a space given as a byte.
+    unstripped = frozenset({unknown, *(i for i, piece in enumerate(pieces) if _is_byte(inner, i))})
+    return IdBytes(pieces, special_ids, True, "byte fallback", unstripped)
+
+
+def _is_byte(inner: Any, token_id: int) -> bool:
+    return _BYTE_PIECE.fullmatch(inner.id_to_piece(token_id)) is not None
 
 
 def _check(table: IdBytes, vocabulary: Vocabulary) -> None:

@@ -28,12 +28,25 @@ def piece_of(table: IdBytes, token_id: object) -> bytes | None:
     return table.pieces[number] if 0 <= number < len(table.pieces) else None
 
 
-def shown_bytes(table: IdBytes, ids: Sequence[object], skip_special_tokens: bool) -> bytes:
-    """What ``ids`` put into a text; what is no id puts nothing there, nor does a skipped one."""
+def shown_ids(table: IdBytes, ids: Sequence[object], skip_special_tokens: bool) -> list[int]:
+    """The ids that put something into a text: neither what is no id, nor a skipped one."""
     skipped = table.special_ids if skip_special_tokens else frozenset()
     # An id that has a piece can be looked up in a set; what has none may not even be hashable.
-    known = ((token_id, piece_of(table, token_id)) for token_id in ids)
-    return b"".join(piece for token_id, piece in known if piece and token_id not in skipped)
+    known = [index(token_id) for token_id in ids if piece_of(table, token_id)]  # type: ignore[arg-type]
+    return [token_id for token_id in known if token_id not in skipped]
+
+
+def shown_bytes(table: IdBytes, ids: Sequence[object], skip_special_tokens: bool) -> bytes:
+    """What ``ids`` put into a text, a leading space included."""
+    shown = shown_ids(table, ids, skip_special_tokens)
+    return b"".join(table.pieces[token_id] or b"" for token_id in shown)
+
+
+def _from_start(table: IdBytes, ids: Sequence[object], skip_special_tokens: bool) -> bytes:
+    """The same without the space that the vocabulary drops at the start of a text."""
+    shown = shown_ids(table, ids, skip_special_tokens)
+    joined = b"".join(table.pieces[token_id] or b"" for token_id in shown)
+    return joined[table.leading_space(shown) :]
 
 
 def reference_text(
@@ -46,10 +59,8 @@ def reference_text(
 
     Never raises: whatever stands among the ids and is none is left out.
     """
-    before = shown_bytes(table, prompt, skip_special_tokens)
-    data = before + shown_bytes(table, output, skip_special_tokens)
-    if table.strips_leading_space:
-        before, data = before.removeprefix(b" "), data.removeprefix(b" ")
+    before = _from_start(table, prompt, skip_special_tokens)
+    data = _from_start(table, [*prompt, *output], skip_special_tokens)
     return data.decode("utf-8", "replace")[len(_Decoder("replace").decode(before)) :]
 
 
@@ -71,10 +82,11 @@ class ReferenceStream:
 
     def step(self, new_ids: Sequence[object]) -> str:
         """The text that these ids make certain."""
-        data = shown_bytes(self._table, new_ids, self._skip)
-        if data and self._at_start:
-            self._at_start = False
-            data = data.removeprefix(b" ")
+        if self._at_start:
+            data = _from_start(self._table, new_ids, self._skip)
+            self._at_start = not shown_ids(self._table, new_ids, self._skip)
+        else:
+            data = shown_bytes(self._table, new_ids, self._skip)
         return self._decoder.decode(data)
 
     def peek(self, new_ids: Sequence[object]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args
 import msgspec
 
 from detokbench.errors import DetokbenchError, usage_error
-from detokbench.workload.toml_lines import KeyLines, KeyPath, explain, key_name
+from detokbench.workload.toml_lines import KeyLines, KeyPath, error_line, explain, key_name
 
 End = Literal["length", "stop-id", "open"]
 """How a stream ends: at its length, at a stop id as its last, or not yet."""
@@ -98,7 +98,8 @@ def read_case_file(path: Path) -> tuple[CaseFile, Places]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise usage_error(f"cases {path.name} is not TOML: {error}") from error
+        line = error_line(text, error)
+        raise usage_error(f"cases {path.name}, line {line}: not TOML: {error}") from error
     places = Places(path.name, text)
     try:
         return msgspec.convert(tables, CaseFile), places

@@ -14,6 +14,7 @@ import msgspec
 
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import no_such, parse_count, parse_count_list
+from detokbench.stops.validation import refuse_empty_stop
 
 DEFAULT_SCENARIO = "llama3-chat"
 
@@ -130,8 +131,7 @@ def _resolve(name: str, file: ScenarioFile, file_name: str) -> Scenario:
     if not file.texts:
         raise usage_error(f"{where}: texts: expected at least one text")
     for position, stop in enumerate(file.stop):
-        if not stop:
-            raise usage_error(f"{where}: stop[{position}]: an empty stop string stops at once")
+        refuse_empty_stop(stop, f"{where}: stop[{position}]")
     return Scenario(
         name=name,
         title=file.title,

@@ -45,6 +45,15 @@ def _key_lines(text: str) -> Iterator[tuple[KeyPath, int]]:
             yield from ((table + path, number) for path in _paths(parsed))
 
 
+def error_line(text: str, error: tomllib.TOMLDecodeError) -> int:
+    """The line of a syntax error; that of the open string or list for one found at the end."""
+    said = re.search(r"at line (\d+)", str(error))
+    if said:
+        return int(said[1])
+    ended = sum(statement.count("\n") for _, statement in _statements(text))
+    return min(ended, text.count("\n")) + 1
+
+
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Each statement with the line that it begins on. Blank lines and comments are some too."""
     statement, first = "", 1

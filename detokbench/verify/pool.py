@@ -1,0 +1,60 @@
+"""Worker processes for tasks that answer once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import TypeVar
+
+from detokbench.bench.machine import usable_cpus
+from detokbench.errors import DetokbenchError
+
+_Task = TypeVar("_Task")
+_Answer = TypeVar("_Answer")
+
+
+@contextmanager
+def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
+    """Fresh processes, one for each usable CPU unless ``jobs`` says how many.
+
+    Left early, it waits for what is running and drops the rest. Ctrl-C is the parent's to handle.
+    """
+    pool = ProcessPoolExecutor(
+        max_workers=jobs or len(usable_cpus()),
+        mp_context=get_context("spawn"),  # tokenizers has threads, which a fork would lose
+        initializer=_ignore_interrupts,
+    )
+    try:
+        yield pool
+    except BaseException:
+        for process in list(getattr(pool, "_processes", None) or {}.values()):
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def answers(
+    pool: ProcessPoolExecutor, work: Callable[[_Task], _Answer], tasks: Iterable[_Task]
+) -> Iterator[tuple[_Task, _Answer]]:
+    """Each task with its answer, as they come.
+
+    Raises DetokbenchError where a worker process died.
+    """
+    futures = {pool.submit(work, task): task for task in tasks}
+    for future in as_completed(futures):
+        try:
+            yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise DetokbenchError(
+                f"a worker process died in {futures[future]}; run the paths one at a time to see "
+                "which of them does it"
+            ) from error
