@@ -81,7 +81,7 @@ def _surprise(results: Sequence[CaseResult], width: int) -> str:
     paths = ", ".join(one.path for one in results)
     several = len(results) > 1
     report = f" ({result.report})" if result.report else ""
-    words = f"{result.case}{report} on {result.vocab}: {paths}".split(" ")
+    words = plain(f"{result.case}{report} on {result.vocab}: {paths}").split(" ")
     if result.expected_to_differ:
         words += f"{'are' if several else 'is'} right, and said to differ".split(" ")
     else:

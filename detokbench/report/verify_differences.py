@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from detokbench.records.verify import Difference, Seen, StreamFacts, VerifyDetails
+from detokbench.report.verify_command import command_lines
+from detokbench.report.verify_order import Outcome, ordered, outcomes
 from detokbench.report.verify_text import (
     excerpt,
     filled,
@@ -26,66 +27,6 @@ _INDENT = 4
 _LABEL = 7
 _LONGEST_TEXT = 64
 _LONGEST_ERROR = 160
-
-
-class Outcome(NamedTuple):
-    """The same mistake, by all paths that made it."""
-
-    paths: list[str]
-    seen: Seen
-
-
-def ordered(details: VerifyDetails) -> list[Difference]:
-    """Those of paths that must be right first, then what shows the most that is not shown yet.
-
-    What can be shown is a path that breaks a law, so that the first few differences give as many
-    marks of the matrix as they can. Among equals those of most paths come first, then those that
-    reproduce a public report, then the shorter.
-    """
-    required = set(details.required)
-    left = sorted(details.differences, key=lambda difference: _rank(difference, required))
-    found: list[Difference] = []
-    shown: set[tuple[str, str]] = set()
-    while left:
-        first = _rank(left[0], required)[0]
-        peers = [one for one in left if _rank(one, required)[0] == first]
-        best = max(peers, key=lambda one: len(_marks(one) - shown))
-        if not _marks(best) - shown:  # nothing new to show by any of them: as they are sorted
-            found += peers
-            left = left[len(peers) :]
-            continue
-        found.append(best)
-        shown |= _marks(best)
-        left.remove(best)
-    return found
-
-
-def _rank(difference: Difference, required: set[str]) -> tuple[bool, int, bool, int]:
-    paths = {seen.path for seen in difference.seen}
-    given = difference.input
-    size = len(given.prompt) + len(given.output)
-    return not paths & required, -len(paths), not (difference.report or difference.like), size
-
-
-def _marks(difference: Difference) -> set[tuple[str, str]]:
-    return {(seen.path, law) for seen in difference.seen for law in seen.laws}
-
-
-def outcomes(difference: Difference) -> list[Outcome]:
-    """What paths made of the input, those that agree in everything together."""
-    found: list[Outcome] = []
-    for seen in difference.seen:
-        same = next((one for one in found if _is_same(one.seen, seen)), None)
-        if same is None:
-            found.append(Outcome([seen.path], seen))
-        else:
-            same.paths.append(seen.path)
-    return found
-
-
-def _is_same(one: Seen, other: Seen) -> bool:
-    names = ("laws", "step", "expected", "got", "text", "error", "counted")
-    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def print_differences(details: VerifyDetails, console: Console, limit: int | None) -> None:
@@ -121,7 +62,8 @@ def _block(number: str, difference: Difference, details: VerifyDetails, width: i
     from rich.text import Text
 
     given = difference.input
-    head = [f"{given.vocab},", *_settings(given), f"· {_where_from(difference, details)}"]
+    origin = f"· {plain(_where_from(difference, details))}".split(" ")
+    head = [f"{given.vocab},", *_settings(given), *origin]
     lines = [
         filled(head, width, f"{number}  ", " " * _INDENT),
         _line("ids", _pair(id_list, given.prompt, given.output), width),
@@ -130,7 +72,7 @@ def _block(number: str, difference: Difference, details: VerifyDetails, width: i
         *(_outcome(outcome, given, width) for outcome in outcomes(difference)),
     ]
     if difference.command:
-        lines.append(_command(difference.command, width))
+        lines.append(command_lines(difference.command, width, _INDENT))
     text = Text("\n".join(lines))
     text.stylize("bold", 0, len(lines[0]))
     return text
@@ -188,7 +130,7 @@ def _outcome(outcome: Outcome, given: StreamFacts, width: int) -> str:
 def _parts(seen: Seen, most: int) -> list[str]:
     """Texts, the exception and counters, to be filled, with commas."""
     parts = _texts(seen, most)
-    parts += [f"raised {_one_line(seen.error)}"] if seen.error else []
+    parts += [f"raised {plain(' '.join(seen.error.split()), _LONGEST_ERROR)}"] if seen.error else []
     parts += [f"{name} {count:,}" for name, count in seen.counted.items()]
     separator = ";" if Law.STOPS in seen.laws else ","  # words about stops have commas
     fragments: list[str] = []
@@ -214,19 +156,3 @@ def _texts(seen: Seen, most: int) -> list[str]:
     if not parts and not seen.error:
         parts.append(f"got {excerpt(seen.text, 0, most)}")
     return parts
-
-
-def _one_line(error: str) -> str:
-    line = " ".join(error.split())
-    return line if len(line) <= _LONGEST_ERROR else f"{line[: _LONGEST_ERROR - 1]}…"
-
-
-def _command(command: str, width: int) -> str:
-    """A command line that can be copied: broken between arguments only, as shells take it."""
-    first = " " * _INDENT + "$ "
-    try:
-        arguments = [shlex.quote(argument) for argument in shlex.split(command)]
-    except ValueError:
-        arguments = command.split()
-    lines = filled(arguments, width - 2, first, " " * (_INDENT + 2)).split("\n")
-    return " \\\n".join(lines)

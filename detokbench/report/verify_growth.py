@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from detokbench.records.verify import Growth, VerifyDetails
 from detokbench.report.units import significant
-from detokbench.report.verify_text import table_width
+from detokbench.report.verify_text import plain, table_width
 from detokbench.report.verify_verdicts import GROWTH
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _table(growing: list[Growth], with_times: bool) -> Table:
     for growth in growing:
         cells = [
             growth.path,
-            growth.stream if len(places) == 1 else f"{growth.stream}, {growth.vocab}",
+            plain(growth.stream) if len(places) == 1 else plain(f"{growth.stream}, {growth.vocab}"),
             _ids(growth, with_lengths=span is None),
             growth.growth,
             f"{significant(growth.first_us, 2)} → {significant(growth.last_us, 2)}",

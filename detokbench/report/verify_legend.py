@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detokbench.records.verify import Cell, VerifyDetails
-from detokbench.report.verify_text import filled
+from detokbench.report.verify_text import filled, plain
 from detokbench.report.verify_verdicts import MARKS, vocabularies, worst
 
 _MOST_REASONS = 6
@@ -19,12 +19,12 @@ def legend(details: VerifyDetails, width: int) -> list[str]:
     broken = {name for name, entries in found.items() if any(e.is_broken for e in entries)}
     judged = {name for name, entries in found.items() if any(e.judged for e in entries)}
     indent = 4 + max((len(name) for name in broken), default=0)
-    lines = [" · ".join(_mark_words(details))]
-    lines += [
+    laws = [
         filled(law.says.split(), width, f"  {law.name}".ljust(indent), " " * indent)
         for law in details.laws
         if law.name in broken
     ]
+    lines = [" · ".join(_mark_words(details)), *(["\n".join(laws)] if laws else [])]
     lines += _names("Broken by none:", [n for n in found if n in judged - broken])
     lines += _names("Judged by nothing:", [n for n in found if n not in judged])
     return [*lines, *_reasons(details)]
@@ -68,4 +68,4 @@ def _reason(details: VerifyDetails, why: str, cells: Sequence[Cell]) -> str:
         what = f"{', '.join(laws)} of {what}"
     if len(places) < len(vocabularies(details)):
         what += f" on {', '.join(places)}"
-    return f"{MARKS['n/a']} {what}: {why}"
+    return f"{MARKS['n/a']} {what}: {plain(why)}"

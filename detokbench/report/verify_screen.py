@@ -13,6 +13,7 @@ from detokbench.report.verify_differences import print_differences
 from detokbench.report.verify_growth import print_growth
 from detokbench.report.verify_matrix import print_matrix
 from detokbench.report.verify_reading import read_verify
+from detokbench.report.verify_text import plain
 from detokbench.report.verify_verdicts import broken_laws, vocabularies, was_judged, worst
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _counts(details: VerifyDetails, path: str, law: str) -> str:
 
 def _warnings(record: Record, details: VerifyDetails) -> list[str]:
     warnings = list(record.warnings)
-    warnings += [f"not finished: {failure}" for failure in details.failures]
+    warnings += [f"not finished: {plain(failure)}" for failure in details.failures]
     if record.partial:
         warnings.append("partial: the run ended early, and only what had run by then is in it")
     return warnings

@@ -56,12 +56,16 @@ def excerpt(text: str, at: int, most: int) -> str:
     return f"{CUT if start else ''}{_in_quotes(part, _visible(part))}{cut_off}"
 
 
-def plain(text: str, most: int) -> str:
-    """Words about a text, in which quotes and escapes already are: cut at ``most`` columns."""
+def plain(text: str, most: int | None = None) -> str:
+    """Words, in which quotes and escapes may be already, cut at ``most`` columns: no line breaks,
+    and nothing else that cannot be seen.
+    """
     from rich.cells import cell_len, chop_cells
 
     words = "".join(_visible(text)).replace("\\\\", "\\")
-    return words if cell_len(words) <= most else f"{chop_cells(words, most - 1)[0]}{CUT}"
+    if most is None or cell_len(words) <= most:
+        return words
+    return f"{chop_cells(words, most - 1)[0]}{CUT}"
 
 
 def first_difference(one: str, other: str) -> int:

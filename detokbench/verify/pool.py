@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import TypeVar
 
 from detokbench.bench.machine import usable_cpus
@@ -21,25 +23,25 @@ _Answer = TypeVar("_Answer")
 def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
     """Fresh processes, one for each usable CPU unless ``jobs`` says how many.
 
-    Left early, it waits for what is running and drops the rest. Ctrl-C is the parent's to handle.
+    Left by an exception, it ends what is running. Ctrl-C is the parent's to handle.
     """
     pool = ProcessPoolExecutor(
         max_workers=jobs or len(usable_cpus()),
         mp_context=get_context("spawn"),  # tokenizers has threads, which a fork would lose
-        initializer=_ignore_interrupts,
+        initializer=_prepare_worker,
     )
     try:
         yield pool
     except BaseException:
-        for process in list(getattr(pool, "_processes", None) or {}.values()):
+        for process in active_children():
             process.terminate()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _prepare_worker() -> None:
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 
 def answers(
@@ -49,12 +51,26 @@ def answers(
 
     Raises DetokbenchError where a worker process died.
     """
-    futures = {pool.submit(work, task): task for task in tasks}
+    with _interrupts_ignored():
+        futures = {pool.submit(work, task): task for task in tasks}
     for future in as_completed(futures):
         try:
             yield futures[future], future.result()
         except BrokenProcessPool as error:
             raise DetokbenchError(
-                f"a worker process died in {futures[future]}; run the paths one at a time to see "
-                "which of them does it"
+                f"a worker process died, perhaps in {futures[future]}; check the paths one at a "
+                "time to see which of them does it"
             ) from error
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes that are started meanwhile ignore Ctrl-C from their first moment on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,195 @@
+"""The command ``verify``: what it runs, what it stores, and its exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from detokbench.cli import main
+from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.records.store import read_record
+from detokbench.records.verify import verify_details
+from detokbench.verify.laws import Law
+from detokbench.verify.run import _judge_tasks
+from detokbench.verify.wanted import required_paths, wanted_from
+from detokbench.workload.cases import shipped_cases
+from tests import third_party
+from tests.streaming import assert_error
+
+SPM = "mistral-spm-fast"
+
+OWN_CASE = """
+[[case]]
+name = "mine"
+title = "Two words"
+vocabulary = "mistral-spm-fast"
+output = [22557, 1526]
+[case.expect]
+text = {text}
+"""
+
+
+def verify(tmp_path, *arguments):
+    """Run the command; its exit code and the details of the record that it stored."""
+    out = tmp_path / "out"
+    code = main(["verify", *arguments, "--out", str(out), "--no-chart", "--jobs", "1"])
+    stored = list(out.glob("*.json"))
+    return code, verify_details(read_record(stored[0])) if stored else None
+
+
+def test_random_streams_break_engines_paths_and_not_the_cure(tmp_path, capsys):
+    code, details = verify(tmp_path, "slow", "fast", "byte-table", "--vocab", SPM, "--fuzz", "120")
+    assert code == ExitCode.OK
+    assert details.streams == details.fuzz == 120
+    verdicts = {(cell.path, cell.law): cell.verdict for cell in details.cells}
+    assert verdicts["slow", Law.COMPLETE] == "differs"
+    assert {verdicts["byte-table", law] for law in Law} == {"pass"}
+    assert details.required == ["byte-table"]
+    for difference in details.differences:
+        assert difference.seen
+        assert "byte-table" not in {seen.path for seen in difference.seen}
+    screen = capsys.readouterr().out
+    assert "byte-table" in screen and "complete" in screen
+
+
+def test_a_path_that_is_required_and_wrong_fails_the_run(tmp_path):
+    arguments = ("slow", "--vocab", SPM, "--fuzz", "60", "--laws", "complete,bytes")
+    code, details = verify(tmp_path, *arguments)
+    assert code == ExitCode.OK
+    assert {cell.law for cell in details.cells} == {"complete", "bytes"}
+    code, details = verify(tmp_path / "again", *arguments, "--require", "slow")
+    assert code == ExitCode.FAILED_CHECK
+    assert details.required == ["slow"]
+
+
+@pytest.mark.parametrize(("text", "code"), [('"Hello world"', 0), ('"Hello"', 1)])
+def test_cases_of_the_users_own(tmp_path, text, code):
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN_CASE.format(text=text))
+    got, details = verify(tmp_path, "byte-table", "fast", "--cases", str(file))
+    assert got == code
+    assert {case.case for case in details.cases} == {"mine"}
+    verdict = "differs" if code else "pass"
+    assert {case.path: case.verdict for case in details.cases} == {
+        "byte-table": verdict,
+        "fast": verdict,
+    }
+
+
+def test_a_malformed_case_file_is_refused_with_its_line(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN_CASE.format(text="3"))
+    code, details = verify(tmp_path, "--cases", str(file))
+    assert (code, details) == (ExitCode.USAGE, None)
+    error = capsys.readouterr().err
+    assert "mine.toml, line 8" in error and "text" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["slw"], "did you mean 'slow'"),
+        (["slow", "--require", "fast"], "--require: 'fast'"),
+        (["--laws", "byts"], "did you mean 'bytes'"),
+        (["--vocab", "lama-3"], "did you mean 'llama-3'"),
+        (["--fuzz", "0"], "--fuzz"),
+        (["--cases", "nowhere.toml"], "nowhere.toml"),
+    ],
+)
+def test_usage_errors(tmp_path, capsys, arguments, says):
+    code, _ = verify(tmp_path, *arguments)
+    assert code == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert not captured.out
+
+
+def test_json_is_the_record(tmp_path, capsys):
+    code, _ = verify(tmp_path, "byte-table", "--vocab", SPM, "--fuzz", "5", "--json")
+    assert code == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["kind"] == "verify"
+
+
+def test_the_rows_and_work_laws_alone_run_no_streams(tmp_path):
+    code, details = verify(tmp_path, "batch-decode", "--vocab", SPM, "--laws", "rows,work")
+    assert code == ExitCode.OK
+    assert details.streams == 0
+    verdicts = {cell.law: cell.verdict for cell in details.cells}
+    assert verdicts == {"rows": "differs", "work": "differs"}
+    (lost,) = (d for d in details.differences if "rows" in d.seen[0].laws)
+    assert lost.input.rows > 1 << 16  # the state table drops the oldest in silence
+
+
+def test_a_path_of_a_third_party_that_dies_is_an_error_with_a_code(tmp_path):
+    environment = third_party.install(tmp_path, "dying", "import os; os._exit(3)")
+    run = subprocess.run(
+        [sys.executable, "-m", "detokbench", "verify", "dying", "--vocab", SPM, "--fuzz", "5"],
+        env={**environment, "COLUMNS": "100"}, cwd=tmp_path, capture_output=True, text=True,
+        timeout=100, check=False,
+    )  # fmt: skip
+    assert run.returncode == ExitCode.BROKEN_SETUP
+    assert "a worker process died" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_vocabulary_without_bytes_cannot_be_judged(tmp_path, capsys):
+    from tokenizers import Tokenizer, decoders, models
+
+    words = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 1, "##b": 2}, unk_token="[UNK]"))
+    words.decoder = decoders.WordPiece()
+    words.save(str(tmp_path / "words.json"))
+    code, _ = verify(tmp_path, "byte-table", "--vocab", str(tmp_path / "words.json"))
+    assert code == ExitCode.BROKEN_SETUP
+    assert "has no bytes to judge texts by" in capsys.readouterr().err
+
+
+class TestWanted:
+    def wanted(self, **changes):
+        given = {
+            "paths": ("slow",), "vocabularies": [], "case_files": [], "fuzz": None, "laws": [],
+            "seed": 0, "trust_remote_code": False,
+        }  # fmt: skip
+        return wanted_from(**{**given, **changes})
+
+    def test_by_default_everything_that_is_shipped(self):
+        wanted = self.wanted()
+        assert wanted.texts and wanted.fuzz
+        assert len(wanted.cases) == len(shipped_cases())
+        assert len(wanted.vocabularies) == 5
+        assert wanted.laws == frozenset(Law)
+
+    def test_random_streams_take_the_place_of_texts_and_cases(self):
+        wanted = self.wanted(fuzz=10)
+        assert not wanted.texts and not wanted.cases
+
+    @pytest.mark.parametrize("fuzz", [1, 3, 7, 2500, 2501, 10_003])
+    def test_random_streams_are_dealt_to_vocabularies_each_once(self, fuzz):
+        tasks = list(_judge_tasks(self.wanted(fuzz=fuzz, vocabularies=["llama-3", "tekken"])))
+        assert sum(len(task.numbers) for task in tasks) == fuzz
+        for name in ("llama-3", "tekken"):
+            numbers = [n for task in tasks if task.vocabulary == name for n in task.numbers]
+            assert numbers == list(range(len(numbers)))
+
+    def test_only_paths_that_are_run_can_be_required(self):
+        assert required_paths(["slow", "byte-table"], ["slow"]) == ("byte-table", "slow")
+        assert required_paths(["slow"], []) == ()
+        with pytest.raises(DetokbenchError) as caught:
+            required_paths(["slow"], ["fast"])
+        assert_error(caught, ExitCode.USAGE, "fast")
+
+
+def test_ctrl_c_before_anything_has_come_back_stores_nothing(tmp_path):
+    import signal
+    import time
+
+    run = subprocess.Popen(
+        [sys.executable, "-m", "detokbench", "verify", "--out", str(tmp_path / "out")],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ),
+    )  # fmt: skip
+    time.sleep(1.5)
+    run.send_signal(signal.SIGINT)
+    _, error = run.communicate(timeout=60)
+    assert run.returncode == ExitCode.INTERRUPTED
+    assert "Traceback" not in error
