@@ -23,6 +23,7 @@ from detokbench.commands import (
     sweep,
     tail_str,
     time_step,
+    trace,
     verify,
     vocab,
 )
@@ -43,6 +44,7 @@ app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
+app.command("trace", help=trace.HELP)(trace.trace)
 app.command("show", help=show.HELP)(show.show)
 app.command("plot", help=plot.HELP)(plot.plot)
 app.command("report", help=report.HELP)(report.report)

@@ -1,7 +1,8 @@
 """The one grammar of all commands: durations, counts and batch lists.
 
 Durations need a unit (``4.48ms``, ``10us``). ``1k`` is 1,024. ``1..512`` runs through the powers
-of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,128..512``).
+of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,128..512``). Ids may
+be any whole number: ``9906,-1,2**63``, and ``128010*20`` repeats one.
 """
 
 import math
@@ -16,6 +17,8 @@ _SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(ns|us|µs|μs|ms|s)\s*")
 _COUNT = re.compile(r"\s*(\d+)\s*([kK]?)\s*")
 _MAX_COUNT = 1 << 24
+_ID = re.compile(r"\s*(-?\d{1,40})(?:\*\*(\d{1,3}))?(?:\*(\d{1,6}))?\s*")
+_MAX_IDS = 1 << 17
 _Word = TypeVar("_Word", bound=str)
 
 
@@ -70,6 +73,25 @@ def _parse_part(part: str, what: str, least: int) -> Iterable[int]:
         return [*steps, last]
     powers = (1 << exponent for exponent in range(_MAX_COUNT.bit_length()))
     return [first, *(power for power in powers if first < power < last), last]
+
+
+def parse_id_list(text: str, what: str = "ids") -> list[int]:
+    """``"9906,-1,2**63,128010*3"`` → ids as they stand, of any size and sign."""
+    ids: list[int] = []
+    for part in text.split(","):
+        match = _ID.fullmatch(part)
+        if match is None:
+            raise usage_error(
+                f"{what}: '{part}' is not a whole number; write ids with commas, such as "
+                "9906,1917 or 2**32, and 128010*20 for one that repeats"
+            )
+        number = int(match[1])
+        if match[2]:
+            number = -(abs(number) ** int(match[2])) if number < 0 else number ** int(match[2])
+        ids.extend([number] * int(match[3] or 1))
+        if len(ids) > _MAX_IDS:
+            raise usage_error(f"{what}: more than {_MAX_IDS:,} ids")
+    return ids
 
 
 def no_such(kind: str, name: str, known: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
         ["time-step", "--help"],
         ["sweep", "--help"],
         ["tail-str", "--help"],
+        ["trace", "--help"],
         ["audit", "--help"],
         ["plot", "--help"],
         ["report", "--help"],

@@ -89,6 +89,14 @@ class ReferenceStream:
             data = shown_bytes(self._table, new_ids, self._skip)
         return self._decoder.decode(data)
 
+    def peek(self, new_ids: Sequence[object]) -> str:
+        """What ``step`` would give, without taking it."""
+        state, at_start = self._decoder.getstate(), self._at_start
+        text = self.step(new_ids)
+        self._decoder.setstate(state)
+        self._at_start = at_start
+        return text
+
     @property
     def open_bytes(self) -> bytes:
         """The bytes of a character that has begun and lacks its end; three at most."""
