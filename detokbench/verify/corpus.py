@@ -13,7 +13,7 @@ from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.texts import load_text, text_names
 
-_BEGINNING = 400
+_BEGINNING = 256
 _CUTS = 10
 _AFTER_A_CUT = 40
 _EXHAUSTIVE = 2

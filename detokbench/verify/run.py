@@ -12,20 +12,12 @@ from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.schema import NotApplicable
 from detokbench.records.verify import CaseResult, Difference, Growth, VocabFacts
 from detokbench.verify.essential import essential
+from detokbench.verify.finding import do_find
+from detokbench.verify.judging import do_judge
 from detokbench.verify.laws import SINGLE_STREAM_LAWS, Law
 from detokbench.verify.pool import answers, worker_pool
 from detokbench.verify.tally import Tally
-from detokbench.verify.tasks import (
-    Bench,
-    FindTask,
-    JudgeTask,
-    Part,
-    RowsTask,
-    do_find,
-    do_judge,
-    do_rows_and_work,
-    look_at,
-)
+from detokbench.verify.tasks import Bench, FindTask, JudgeTask, look_at
 from detokbench.workload.cases import Case
 
 _FUZZ_CHUNK = 500
@@ -116,27 +108,40 @@ def _judge(
     collected: Collected,
     progress: Progress,
 ) -> None:
-    tasks = list(_judge_tasks(wanted))
-    for done, (task, tally) in enumerate(answers(pool, partial(do_judge, bench), tasks), 1):
-        collected.tallies[task.vocabulary].merge(tally)
-        progress("streaming", 0.8 * done / len(tasks))
+    tasks = list(judge_tasks(wanted))
+    for done, (task, judged) in enumerate(answers(pool, partial(do_judge, bench), tasks), 1):
+        collected.tallies[task.vocabulary].merge(judged.tally)
+        collected.differences += judged.differences
+        collected.growth += judged.growth
+        progress("streaming", 0.9 * done / len(tasks))
 
 
-def _judge_tasks(wanted: Wanted) -> Iterator[JudgeTask]:
+def judge_tasks(wanted: Wanted) -> Iterator[JudgeTask]:
     """The longest first, so that no process is left alone with one at the end."""
-    if not wanted.laws & SINGLE_STREAM_LAWS:
-        return
-    if wanted.texts:
-        parts: tuple[Part, ...] = ("texts", "kinds")
-        yield from (JudgeTask(v, part) for part in parts for v in wanted.vocabularies)
-    count = len(wanted.vocabularies)
-    for start in range(0, wanted.fuzz, _FUZZ_CHUNK * count):
-        for position, vocabulary in enumerate(wanted.vocabularies):
-            # Stream i of the run goes to vocabulary i modulo their number.
-            first = start // count
-            share = (min(wanted.fuzz - start, _FUZZ_CHUNK * count) + count - 1 - position) // count
+    names = wanted.vocabularies
+    streams = bool(wanted.laws & SINGLE_STREAM_LAWS)
+    if streams and wanted.texts:
+        yield from (JudgeTask(name, "texts") for name in names)
+    if Law.ROWS in wanted.laws:
+        # How many rows there are is no matter of the vocabulary.
+        yield from (JudgeTask(name, "rows", many_rows=name == names[0]) for name in names)
+    if streams and wanted.texts:
+        yield from (JudgeTask(name, "kinds") for name in names)
+    if Law.WORK in wanted.laws:
+        yield from (JudgeTask(name, "work") for name in names)
+    if streams:
+        yield from _fuzz_tasks(names, wanted.fuzz)
+
+
+def _fuzz_tasks(names: tuple[str, ...], streams: int) -> Iterator[JudgeTask]:
+    """Stream i of the run goes to vocabulary i modulo their number."""
+    chunk = _FUZZ_CHUNK * len(names)
+    for start in range(0, streams, chunk):
+        first = start // len(names)
+        for position, name in enumerate(names):
+            share = (min(streams - start, chunk) + len(names) - 1 - position) // len(names)
             if share > 0:
-                yield JudgeTask(vocabulary, "fuzz", range(first, first + share))
+                yield JudgeTask(name, "fuzz", range(first, first + share))
 
 
 def _find(
@@ -146,15 +151,6 @@ def _find(
     collected: Collected,
     progress: Progress,
 ) -> None:
-    if wanted.laws & {Law.ROWS, Law.WORK}:
-        rows_tasks = [
-            RowsTask(name, wanted.laws, many_rows=position == 0)
-            for position, name in enumerate(wanted.vocabularies)
-        ]
-        for rows_task, answer in answers(pool, partial(do_rows_and_work, bench), rows_tasks):
-            collected.tallies[rows_task.vocabulary].merge(answer.tally)
-            collected.differences += answer.differences
-            collected.growth += answer.growth
     if not wanted.laws & SINGLE_STREAM_LAWS:
         return
     tasks = [
@@ -165,7 +161,7 @@ def _find(
         collected.tallies[task.vocabulary].merge(found.tally)
         collected.differences += found.differences
         collected.cases += found.cases
-        progress("shrinking", 0.8 + 0.2 * done / len(tasks))
+        progress("shrinking", 0.9 + 0.1 * done / len(tasks))
 
 
 def _cases_on(cases: tuple[Case, ...], vocabulary: str) -> tuple[Case, ...]:

@@ -1,0 +1,151 @@
+"""Judging: streams of one part of a run through all paths of one vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from detokbench.records.verify import Difference, Seen
+from detokbench.verify.corpus import (
+    beginnings,
+    cut_texts,
+    orders_of_kinds,
+    text_ids,
+    texts_with_stops,
+    whole_texts,
+)
+from detokbench.verify.find import stream_facts
+from detokbench.verify.fuzz import Fuzz
+from detokbench.verify.judge import judge
+from detokbench.verify.kinds import shape
+from detokbench.verify.laws import Law
+from detokbench.verify.rows import MANY_ROWS, RowBreach, check_neighbours, check_number, mixed_rows
+from detokbench.verify.stream import STEP_SIZES, Runner, Stream
+from detokbench.verify.tally import Tally
+from detokbench.verify.tasks import Bench, Judged, JudgeTask, runners_for, vocabulary_for
+from detokbench.verify.truth import Truth
+from detokbench.verify.work import growth_of
+from detokbench.vocab.vocabulary import Vocabulary
+
+_WHOLE_SIZES = (1,)
+_CUT_SIZES = (1,)
+_KIND_SIZES = (1, 2, None)
+_STOP_SIZES = (1, 3, None)
+_LONG = 64
+
+
+def do_judge(bench: Bench, task: JudgeTask) -> Judged:
+    """Run a JudgeTask."""
+    vocabulary = vocabulary_for(bench, task.vocabulary)
+    runners = runners_for(bench, vocabulary)
+    if task.part == "rows":
+        return _judge_rows(runners, vocabulary, task.many_rows)
+    if task.part == "work":
+        return _judge_work(runners, vocabulary)
+    tally = Tally()
+    for stream, sizes in _streams(bench, task, vocabulary):
+        judge_all(tally, runners, stream, sizes, vocabulary)
+    tally.steps = sum(runner.steps for runner in runners.values())
+    return Judged(tally)
+
+
+def judge_all(
+    tally: Tally,
+    runners: dict[str, Runner],
+    stream: Stream,
+    sizes: Sequence[int | None],
+    vocabulary: Vocabulary,
+) -> None:
+    """Put one stream through every path that can be judged by it."""
+    truth = Truth(stream, vocabulary)
+    kinds = ""
+    for name, runner in runners.items():
+        if not runner.can_judge(stream) or stream.stops.regexes:
+            continue  # the truth knows no regexes: what they should do stands in cases only
+        result = judge(runner, stream, truth, sizes)
+        if result.breaches and not kinds:
+            kinds = _shape_of(stream, vocabulary)
+        tally.add(name, stream, result, kinds)
+    tally.streams += 1
+
+
+def _shape_of(stream: Stream, vocabulary: Vocabulary) -> str:
+    """Long streams go by where they come from, since they hold every kind of id."""
+    if len(stream.prompt) + len(stream.output) > _LONG:
+        return stream.origin.partition(",")[0]
+    return shape(vocabulary.id_bytes, stream.prompt, stream.output)
+
+
+def _streams(
+    bench: Bench, task: JudgeTask, vocabulary: Vocabulary
+) -> Iterator[tuple[Stream, Sequence[int | None]]]:
+    """The streams of a task's part, each with the numbers of ids a step to run it at."""
+    if task.part == "fuzz":
+        fuzz = Fuzz(vocabulary, bench.seed)
+        for number in task.numbers:
+            yield fuzz.stream(number), (1, fuzz.ids_per_step(number))
+        return
+    if task.part == "kinds":
+        orders = orders_of_kinds(vocabulary.id_bytes, vocabulary, bench.seed)
+        yield from _at(orders, _KIND_SIZES)
+        return
+    texts = text_ids(vocabulary)
+    yield from chain(
+        _at(whole_texts(texts), _WHOLE_SIZES),
+        _at(beginnings(texts), STEP_SIZES),
+        _at(cut_texts(texts), _CUT_SIZES),
+        _at(texts_with_stops(texts, vocabulary), _STOP_SIZES),
+    )
+
+
+def _at(
+    streams: Iterable[Stream], sizes: Sequence[int | None]
+) -> Iterator[tuple[Stream, Sequence[int | None]]]:
+    return ((stream, sizes) for stream in streams)
+
+
+def _judge_rows(runners: dict[str, Runner], vocabulary: Vocabulary, many_rows: bool) -> Judged:
+    answer = Judged()
+    mixed = mixed_rows(vocabulary, text_ids(vocabulary))
+    for name, runner in runners.items():
+        breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
+        many = check_number(runner.path_class, vocabulary) if many_rows else None
+        breaches += [] if many is None else [many]
+        answer.tally.judged[name, Law.ROWS] = 3 * len(mixed) + int(many_rows)
+        answer.tally.broken[name, Law.ROWS] = len(breaches)
+        answer.differences += [_rows_differ(name, b, vocabulary) for b in breaches[:1]]
+    return answer
+
+
+def _judge_work(runners: dict[str, Runner], vocabulary: Vocabulary) -> Judged:
+    answer = Judged()
+    for name, runner in runners.items():
+        grown = list(growth_of(runner.path_class, vocabulary))
+        answer.growth += grown
+        answer.tally.judged[name, Law.WORK] = len(grown)
+        answer.tally.broken[name, Law.WORK] = sum(g.growth != "flat" for g in grown)
+    return answer
+
+
+def _rows_differ(path: str, breach: RowBreach, vocabulary: Vocabulary) -> Difference:
+    facts = stream_facts(vocabulary.name, breach.stream, 1)
+    facts.rows = breach.rows
+    seen = Seen(
+        path=path,
+        laws=[str(Law.ROWS)],
+        step=len(breach.stream.output) + 1,
+        expected=breach.expected,
+        got=breach.got,
+        text=breach.got,
+        error=breach.error,
+    )
+    table = vocabulary.id_bytes
+    return Difference(
+        input=facts,
+        pieces=[repr(table.pieces[i]) for i in breach.stream.output],
+        prompt_pieces=[repr(table.pieces[i]) for i in breach.stream.prompt],
+        right=breach.expected,
+        seen=[seen],
+        origin=f"{breach.rows:,} rows open, some left idle" if breach.rows >= MANY_ROWS else "rows",
+        command=f"detokbench verify {path} --vocab {vocabulary.name} --laws rows",
+    )
