@@ -16,6 +16,7 @@ def entry_point() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _interrupt)
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # it warns that torch is missing
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         from detokbench.cli import main

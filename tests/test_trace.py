@@ -175,8 +175,8 @@ def test_the_screen_says_what_happened(capsys, monkeypatch):
     )
     assert "fast (vLLM FastIncrementalDetokenizer) · mistral-spm-fast · 1 id a step" in out
     assert r"came:   'Hello\na'" in out
-    assert r"right:  'Hello\n\ufffda'" in out
-    assert r"They differ from step 4 on: 'a' came, '\ufffda' is right." in out
+    assert r"right:  'Hello\n�a'" in out
+    assert r"They differ from step 4 on: 'a' came, '�a' is right." in out
     assert "* DecodeStream hides its state" in out
     assert "stream rebuilt" in out
     assert "prefix" in out
@@ -190,7 +190,7 @@ def test_an_error_is_said_and_the_exit_code_is_0(capsys):
 
 def test_what_never_came_is_said(capsys):
     out = printed(capsys, "slow", "--output-ids", "9906,5809")
-    assert r"They differ from step 2 on: '\ufffd' never came." in out
+    assert r"They differ from step 2 on: '�' never came." in out
     assert "lost: something was held and never comes" in out
 
 
@@ -221,8 +221,8 @@ def test_tokens_in_context(capsys, monkeypatch):
     out = printed(capsys, "--tokens", "--output-ids", "15722,103,-1")
     rows = [line.split() for line in out.splitlines() if line.strip().startswith(("15722", "103"))]
     assert rows == [
-        ["15722", r"b'\xe6\xad'", r"'\ufffd'", "''"],
-        ["103", r"b'\xaa'", r"'\ufffd'", "'歪'"],
+        ["15722", r"b'\xe6\xad'", r"'�'", "''"],
+        ["103", r"b'\xaa'", r"'�'", "'歪'"],
     ]
     assert "OverflowError" in out
     facts = json.loads(
@@ -240,7 +240,7 @@ def test_tokens_in_context(capsys, monkeypatch):
     ("text", "shown"),
     [
         ("", "''"),
-        ("a\n\x1b\ufffd", r"'a\n\x1b\ufffd'"),
+        ("a\n\x1b\ufffd", r"'a\n\x1b�'"),
         ("\u0301a", r"'\u0301a'"),
         ("\u200d", r"'\u200d'"),
         ("it's", '"it\'s"'),
@@ -285,7 +285,7 @@ def test_what_is_no_id_list(text):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fast"], "give --output or --output-ids"),
+        (["fast"], "give --output, --output-ids or --case"),
         (["--output", "a"], "which path?"),
         (["fats", "--output", "a"], "did you mean 'fast'?"),
         (["fast", "--output", "a", "--output-ids", "1"], "--output and --output-ids exclude"),
@@ -312,3 +312,15 @@ def test_options_that_cannot_be_right(capsys, arguments, message):
     assert shown.out == ""
     assert message in shown.err
     assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_a_shipped_case_by_its_name(capsys):
+    assert main(["trace", "slow", "--case", "B2"]) == 0
+    out = capsys.readouterr().out
+    assert "mistral-spm-fast" in out and "'���� ok' came" in out
+
+
+def test_a_case_is_taken_as_it_is(capsys):
+    assert main(["trace", "slow", "--case", "B2", "--output", "x"]) == 2
+    assert main(["trace", "slow", "--case", "B22"]) == 2
+    assert "B2" in capsys.readouterr().err

@@ -462,6 +462,8 @@ def test_the_reading_names_what_to_conclude():
         "text with every vocabulary (append-only).",
         "slow-uncached, slow, batch-decode, row-decode and rust-batch corrupt text with "
         "mistral-spm-fast only (append-only, bytes, replacement).",
+        "Not malformed text alone: naive gives some well-formed text otherwise than one decode of "
+        "all ids does.",
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -50,8 +49,6 @@ def audit(
         if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
             raise usage_error("--stop: the text is not valid UTF-8")
     check_vocabulary_name(tokenizer)
-    # transformers' hints are about models, which are not loaded here.
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from detokbench.report.audit_screen import print_audit
     from detokbench.report.console import make_console
     from detokbench.vocab.audit import audit as look_at

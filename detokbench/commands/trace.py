@@ -9,6 +9,7 @@ import typer
 from detokbench.commands.options import TrustOption
 from detokbench.errors import usage_error
 from detokbench.grammar import parse_count, parse_id_list
+from detokbench.vocab.registry import DEFAULT_VOCABULARY
 
 if TYPE_CHECKING:
     from detokbench.paths.protocol import PathClass
@@ -33,7 +34,13 @@ def trace(
         typer.Option(
             "--vocab", metavar="NAME|PATH|HUB-ID", help="Vocabulary; see 'detokbench vocab list'."
         ),
-    ] = "llama-3",
+    ] = DEFAULT_VOCABULARY,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            "--case", metavar="NAME", help="The stream of a shipped case, such as B2, as it is."
+        ),
+    ] = None,
     prompt: Annotated[
         str | None, typer.Option("--prompt", metavar="TEXT", help="Text before the output.")
     ] = None,
@@ -90,6 +97,7 @@ def trace(
     from detokbench.paths.registry import load_path_class
     from detokbench.stops.request import StopRequest
     from detokbench.stops.validation import refuse_empty_stop
+    from detokbench.trace.given import Given, refuse_broken, refuse_together, stream_of_case
     from detokbench.verify.stream import Stream
     from detokbench.vocab.registry import load_vocabulary
 
@@ -101,28 +109,46 @@ def trace(
     )
     for string in stops.strings:
         refuse_empty_stop(string, "--stop")
-        _refuse_broken(string, "--stop", "a text that is")
+        refuse_broken(string, "--stop", "a text that is")
     if not (stops.strings or stops.stop_ids) and (keep_stop or min_tokens is not None):
         raise usage_error("--keep-stop and --min-tokens need a --stop or a --stop-id")
     size = parse_count(ids_per_step, "--ids-per-step")
-    before = _Given(prompt, prompt_ids, "prompt")
-    after = _Given(output, output_ids, "output")
-    if after.is_missing:
-        raise usage_error("nothing to stream; give --output or --output-ids")
+    before = Given(prompt, prompt_ids, "prompt")
+    after = Given(output, output_ids, "output")
+    if case is None and after.is_missing:
+        raise usage_error("nothing to stream; give --output, --output-ids or --case")
     path_class = None if path is None else load_path_class(path)
     if tokens:
-        _refuse_with_tokens(
+        refuse_together(
+            "--tokens",
             {
+                "--case": case is not None,
                 "--ids-per-step": size != 1,
                 "--stop": bool(stops.strings),
                 "--stop-id": bool(stops.stop_ids),
                 "--keep-special": keep_special,
                 "--no-spaces-between": no_spaces_between,
                 "--no-end": no_end,
-            }
+            },
         )
     elif path_class is None:
         raise usage_error("which path? name one; 'detokbench paths list' has them")
+    if case is not None and path_class is not None:
+        refuse_together(
+            "--case",
+            {
+                "--vocab": vocab != DEFAULT_VOCABULARY,
+                "a prompt": not before.is_missing,
+                "an output": not after.is_missing,
+                "--stop": bool(stops.strings or stops.stop_ids),
+                "--keep-special": keep_special,
+                "--no-spaces-between": no_spaces_between,
+                "--no-end": no_end,
+            },
+        )
+        vocabulary, stream = stream_of_case(case)
+        _print_trace(path_class, vocabulary, stream, size, json)
+        return 0
     vocabulary = load_vocabulary(vocab, trust_remote_code)
     if path_class is None or tokens:
         context = None if before.is_missing else before.ids(vocabulary)
@@ -137,36 +163,6 @@ def trace(
     )
     _print_trace(path_class, vocabulary, stream, size, json)
     return 0
-
-
-class _Given:
-    """A prompt or an output, as text or as ids."""
-
-    def __init__(self, text: str | None, ids: str | None, what: str) -> None:
-        if text is not None and ids is not None:
-            raise usage_error(f"--{what} and --{what}-ids exclude each other")
-        _refuse_broken(text or "", f"--{what}", f"--{what}-ids for bytes that are not")
-        self.is_missing = text is None and ids is None
-        self._text = text
-        self._ids = None if ids is None else parse_id_list(ids, f"--{what}-ids")
-
-    def ids(self, vocabulary: Vocabulary) -> list[int]:
-        """The ids, which may be none of the vocabulary's."""
-        if self._ids is not None:
-            return self._ids
-        return vocabulary.encode(self._text or "")
-
-
-def _refuse_broken(text: str, option: str, instead: str) -> None:
-    """The shell's bytes that are no UTF-8 reach us as lone surrogates, which nothing can encode."""
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise usage_error(f"{option}: the text is not valid UTF-8; give {instead}")
-
-
-def _refuse_with_tokens(given: dict[str, bool]) -> None:
-    for option, is_given in given.items():
-        if is_given:
-            raise usage_error(f"--tokens and {option} exclude each other")
 
 
 def _print_trace(

@@ -13,10 +13,10 @@ _AROUND = 60
 
 
 def shown_text(text: str) -> str:
-    """``text`` as Python writes it; U+FFFD too, and a mark that would join the quote before it."""
+    """``text`` as Python writes it, and a mark that would join the quote before it by number."""
     if not text:
         return "''"
-    literal = repr(text).replace("\ufffd", "\\ufffd")
+    literal = repr(text)
     if unicodedata.category(literal[1])[0] == "M":
         literal = f"{literal[0]}\\u{ord(literal[1]):04x}{literal[2:]}"
     return literal

@@ -11,14 +11,14 @@ from detokbench.report.verify_growth import worst_growth
 from detokbench.report.verify_verdicts import broken_laws, vocabularies, was_judged, worst
 from detokbench.verify.laws import Law
 
-_MOST = 5
+_MOST = 6
 # From so many paths on they are not named where they are all but so few.
 _MANY, _FEW = 5, 2
 _WRONG_TEXT = (Law.APPEND_ONLY, Law.BYTES, Law.REPLACEMENT)
 
 
 def read_verify(record: Record) -> list[str]:
-    """At most five sentences, the most consequential first."""
+    """At most six sentences, the most consequential first."""
     details = verify_details(record)
     broken = {
         path: broken_laws(details, path) for path in details.paths if was_judged(details, path)
@@ -30,6 +30,7 @@ def read_verify(record: Record) -> list[str]:
         _loses_the_end(broken),
         _corrupts(details, broken),
         _by_vocabulary(details, broken),
+        _well_formed(broken),
         _grows(details, broken),
         _rows(broken),
     ]
@@ -99,6 +100,14 @@ def _by_vocabulary(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) 
         if (who := _who(paths, broken))
     ]
     return f"{'; '.join(each)}." if each else None
+
+
+def _well_formed(broken: Mapping[str, Sequence[str]]) -> str | None:
+    who = _who(_breaking(broken, Law.ONE_SHOT), broken)
+    return who and (
+        f"Not malformed text alone: {who.words[0].lower()}{who.words[1:]} {who.verb('give')} some "
+        "well-formed text otherwise than one decode of all ids does."
+    )
 
 
 def _grows(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str | None:

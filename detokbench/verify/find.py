@@ -82,8 +82,14 @@ class Finder:
             right=right,
             seen=seen,
             origin=origin,
-            command=trace_command(facts, seen[0].path if seen else ""),
+            command=trace_command(facts, self._shown_path(seen)),
         )
+
+    def _shown_path(self, seen: Sequence[Seen]) -> str:
+        """The path to show it with: one that should be right, if any of those is wrong."""
+        names = [one.path for one in seen]
+        right = [n for n in names if not self._runners[n].path_class.expected_to_fail]
+        return next(iter([*right, *names]), "")
 
     def _pieces(self, ids: Sequence[Any]) -> list[str]:
         pieces = (piece_of(self._vocabulary.id_bytes, token_id) for token_id in ids)

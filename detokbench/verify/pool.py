@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +27,6 @@ def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(
         max_workers=jobs or len(usable_cpus()),
         mp_context=get_context("spawn"),  # tokenizers has threads, which a fork would lose
-        initializer=_prepare_worker,
     )
     try:
         yield pool
@@ -38,10 +36,6 @@ def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _prepare_worker() -> None:
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 
 def answers(

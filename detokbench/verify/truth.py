@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from detokbench.stops.request import StopFinish, StopRequest
 from detokbench.verify.stream import Stream
 from detokbench.vocab.id_bytes import IdBytes
-from detokbench.vocab.reference import ReferenceStream, piece_of, reference_text, shown_bytes
+from detokbench.vocab.reference import ReferenceStream, piece_of, reference_text
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -64,18 +65,27 @@ class Truth:
         stream = self._stream
         skip = stream.flags.skip_special_tokens
         ids = [*stream.prompt, *stream.output]
-        if any(piece_of(self._table, i) is None for i in ids):
+        if not (self._is_well_formed(stream.prompt) and self._is_well_formed(stream.output)):
             return None
         if not skip and not self._table.special_ids.isdisjoint(ids):
-            return None
-        try:
-            shown_bytes(self._table, stream.prompt, skip).decode()
-            shown_bytes(self._table, ids, skip).decode()
-        except UnicodeDecodeError:
             return None
         before = self._vocabulary.decode(stream.prompt, skip) if stream.prompt else ""
         whole = self._vocabulary.decode(ids, skip) if ids else ""
         return whole[len(before) :] if whole.startswith(before) else None
+
+    def _is_well_formed(self, ids: Sequence[object]) -> bool:
+        """Whether these are ids, and every run of them between special tokens is whole text."""
+        special = self._table.special_ids
+        try:
+            for is_special, run in groupby(ids, lambda token_id: token_id in special):
+                pieces = [piece_of(self._table, token_id) for token_id in run]
+                if None in pieces:
+                    return False
+                if not is_special:
+                    b"".join(piece for piece in pieces if piece).decode()
+        except (UnicodeDecodeError, TypeError):
+            return False
+        return True
 
     @cached_property
     def stopped(self) -> StopTruth:

@@ -1,0 +1,57 @@
+"""What a trace is given to stream: texts and ids of the command line, or a shipped case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from detokbench.errors import usage_error
+from detokbench.grammar import nearest, parse_id_list
+from detokbench.verify.case_results import stream_of
+from detokbench.verify.stream import Stream
+from detokbench.vocab.registry import load_vocabulary
+from detokbench.vocab.vocabulary import Vocabulary
+from detokbench.workload.cases import shipped_cases
+
+
+class Given:
+    """A prompt or an output, as text or as ids."""
+
+    def __init__(self, text: str | None, ids: str | None, what: str) -> None:
+        if text is not None and ids is not None:
+            raise usage_error(f"--{what} and --{what}-ids exclude each other")
+        refuse_broken(text or "", f"--{what}", f"--{what}-ids for bytes that are not")
+        self.is_missing = text is None and ids is None
+        self._text = text
+        self._ids = None if ids is None else parse_id_list(ids, f"--{what}-ids")
+
+    def ids(self, vocabulary: Vocabulary) -> list[int]:
+        """The ids, which may be none of the vocabulary's."""
+        if self._ids is not None:
+            return self._ids
+        return vocabulary.encode(self._text or "")
+
+
+def refuse_broken(text: str, option: str, instead: str) -> None:
+    """The shell's bytes that are no UTF-8 reach us as lone surrogates, which nothing can encode."""
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise usage_error(f"{option}: the text is not valid UTF-8; give {instead}")
+
+
+def refuse_together(option: str, given: Mapping[str, bool]) -> None:
+    """Raise a usage error for the first of the others that is given beside ``option``."""
+    for other, is_given in given.items():
+        if is_given:
+            raise usage_error(f"{option} and {other} exclude each other")
+
+
+def stream_of_case(name: str) -> tuple[Vocabulary, Stream]:
+    """The vocabulary and the stream of a shipped case; of several rows the first.
+
+    Raises a usage error for a name that no shipped case has.
+    """
+    cases = {case.name: case for case in shipped_cases()}
+    if name not in cases:
+        raise usage_error(f"--case: unknown '{name}'{nearest(name, list(cases))}")
+    case = cases[name]
+    vocabulary = load_vocabulary(case.vocabulary)
+    return vocabulary, stream_of(case.rows(vocabulary.encode)[0], f"case {name}")
