@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from detokbench.stops.request import StopFinish
 from detokbench.verify.laws import Law
+from detokbench.verify.progress import Progress, advance
 from detokbench.verify.stream import Observation, Runner, Stream
 from detokbench.verify.truth import Truth
 
@@ -59,7 +60,7 @@ def judge(
         elif stream.has_stops:
             _judge_stops(result, stream, truth, size)
         else:
-            _judge_text(result, stream, truth, size)
+            _judge_text(result, runner, stream, truth, size)
     if not stream.has_stops:
         _judge_sameness(result, truth)
     return result
@@ -76,9 +77,11 @@ def _raised(seen: Observation, truth: Truth, stream: Stream, size: int | None) -
     )
 
 
-def _judge_text(result: Judgement, stream: Stream, truth: Truth, size: int | None) -> None:
+def _judge_text(
+    result: Judgement, runner: Runner, stream: Stream, truth: Truth, size: int | None
+) -> None:
     seen = result.observations[size]
-    progress = _Progress(stream, truth, seen, size)
+    progress = Progress(stream, truth, seen, size)
     result.judged |= {Law.APPEND_ONLY, Law.BYTES, Law.REPLACEMENT}
 
     def breach(law: Law, step: int | None = None) -> None:
@@ -98,11 +101,15 @@ def _judge_text(result: Judgement, stream: Stream, truth: Truth, size: int | Non
         if _is_cut_short(text, truth.text):
             breach(Law.COMPLETE, len(seen.deltas) + 1)
     if size == 1:
-        _judge_single_ids(result, truth, progress, breach)
+        _judge_single_ids(result, runner, truth, progress, breach)
 
 
 def _judge_single_ids(
-    result: Judgement, truth: Truth, progress: _Progress, breach: Callable[..., None]
+    result: Judgement,
+    runner: Runner,
+    truth: Truth,
+    progress: Progress,
+    breach: Callable[..., None],
 ) -> None:
     """The laws that are judged at one id a step only."""
     text = progress.seen.text
@@ -113,13 +120,19 @@ def _judge_single_ids(
     if truth.prompt_text:
         result.judged.add(Law.PROMPT)
         extra = text[: len(text) - len(truth.text)]
-        if extra and text.endswith(truth.text) and truth.prompt_text.endswith(extra):
+        looks_like_it = text.endswith(truth.text) and truth.prompt_text.endswith(extra)
+        if extra and looks_like_it and extra not in _without_prompt(runner, progress.stream):
             breach(Law.PROMPT)
     if truth.one_shot is not None and progress.stream.ended:
         result.judged.add(Law.ONE_SHOT)
         if text != truth.one_shot:
             end = len(progress.seen.deltas) + 1
             result.breaches.append(Breach(Law.ONE_SHOT, 1, end, truth.one_shot, text))
+
+
+def _without_prompt(runner: Runner, stream: Stream) -> str:
+    """What the path makes of the output alone: what is false there too is not the prompt's."""
+    return runner.run(replace(stream, prompt=()), 1).text
 
 
 def _judge_sameness(result: Judgement, truth: Truth) -> None:
@@ -184,93 +197,9 @@ def _first_wrong_step(seen: Observation, expected: str) -> int:
     return len(seen.deltas) + 1
 
 
-class _Progress:
-    """What had been sent and what was certain by the end of each step; the end is a step more."""
-
-    def __init__(self, stream: Stream, truth: Truth, seen: Observation, size: int | None) -> None:
-        self.stream, self.truth, self.seen = stream, truth, seen
-        per_step = size or max(len(stream.output), 1)
-        last = len(stream.output)
-        self._certain = [
-            truth.lengths[min(last, per_step * (i + 1))] for i in range(len(seen.deltas))
-        ]
-        self.first_wrong, self.first_false = self._find_first()
-        self.longest_wait, self.longest_wait_step = self._find_longest_wait()
-
-    def expected_by(self, step: int) -> str:
-        """The text that was certain by the end of a step; for the end, all that is due."""
-        if step > len(self._certain):
-            return self.truth.text
-        return self.truth.certain[: self._certain[step - 1]]
-
-    def got_by(self, step: int) -> str:
-        """What had been sent by the end of a step."""
-        if step > len(self.seen.deltas):
-            return self.seen.text
-        return "".join(self.seen.deltas[:step])
-
-    def _find_first(self) -> tuple[int, int | None]:
-        """The first step whose text is not the right one, and the first that sent a false one.
-
-        Text that comes late is right; text of which something is missing in front is wrong, but
-        not false. The end of the stream counts as a step.
-        """
-        end = len(self._certain) + 1
-        wrong: int | None = None
-        false: int | None = None
-        sent = at = 0
-        for step, delta, due, known in self._steps():
-            if wrong is None:
-                if due.startswith(delta, sent) and sent + len(delta) <= known:
-                    sent += len(delta)
-                    at = sent
-                    continue
-                wrong = step
-            at = _advance(due, delta, at, known)
-            if at < 0:
-                false = step
-                break
-        return wrong or end, false
-
-    def _steps(self) -> Iterator[tuple[int, str, str, int]]:
-        """Each step's delta, the text it has to agree with, and how much of that is certain."""
-        pairs = zip(self.seen.deltas, self._certain, strict=True)
-        for number, (delta, known) in enumerate(pairs, 1):
-            yield number, delta, self.truth.certain, known
-        yield len(self._certain) + 1, self.seen.ending, self.truth.text, len(self.truth.text)
-
-    def _find_longest_wait(self) -> tuple[int, int]:
-        """The most further ids that a complete character waited for, while all sent was right."""
-        longest, at_step, sent = 0, 0, 0
-        lengths = self.truth.lengths
-        oldest = 0
-        for step, delta in enumerate(self.seen.deltas, 1):
-            if step >= self.first_wrong:
-                break
-            sent += len(delta)
-            if sent >= self._certain[step - 1]:
-                continue
-            while lengths[oldest] <= sent:
-                oldest += 1
-            wait = step - oldest + 1
-            if wait > longest:
-                longest, at_step = wait, step
-        return longest, at_step
-
-
-def _advance(text: str, delta: str, at: int, known: int) -> int:
-    """Find the characters of ``delta`` in order in ``text[at:known]``; -1 where one is missing."""
-    for character in delta:
-        found = text.find(character, at, known)
-        if found < 0:
-            return -1
-        at = found + 1
-    return at
-
-
 def _is_within(part: str, whole: str) -> bool:
     """Whether the characters of ``part`` are in ``whole``, in this order."""
-    return _advance(whole, part, 0, len(whole)) >= 0
+    return advance(whole, part, 0, len(whole)) >= 0
 
 
 def _is_cut_short(text: str, right: str) -> bool:
