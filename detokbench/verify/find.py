@@ -128,7 +128,7 @@ def stream_facts(vocab: str, stream: Stream, ids_per_step: int | None) -> Stream
     """A stream as records hold it."""
     return StreamFacts(
         vocab=vocab,
-        prompt=list(stream.prompt),
+        prompt=[_storable(token_id) for token_id in stream.prompt],
         output=[_storable(token_id) for token_id in stream.output],
         ids_per_step=ids_per_step,
         skip_special_tokens=stream.flags.skip_special_tokens,
