@@ -116,7 +116,7 @@ class _Follower:
             return
         target = self._target
         for number, ids in enumerate(self._stream.steps(ids_per_step), 1):
-            step = self._step(str(number), ids, partial(target.step, ids))
+            step = self._step(str(number), ids, partial(target.step, list(ids)))
             yield step
             if step.error or self.finish is not None:
                 return
@@ -200,10 +200,10 @@ class _Follower:
 
 
 def _attempt(run: Callable[[], str]) -> tuple[str, str]:
-    """What ``run`` gives, or what it raises, in a line; a panic in Rust is no Exception."""
+    """What ``run`` gives, or what it raises, in a line; a panic in Rust and SystemExit too."""
     try:
         return run(), ""
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
         return "", one_line(error)

@@ -7,7 +7,7 @@ from typing import Any
 
 from detokbench.records.verify import CaseResult, Verdict
 from detokbench.stops.request import StopRequest
-from detokbench.verify.stream import STEP_SIZES, Observation, Runner, Stream, run_rows
+from detokbench.verify.stream import STEP_SIZES, Observation, Runner, Stream, one_line, run_rows
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.cases import Case, CaseRow
 
@@ -86,8 +86,14 @@ def _faults_together(
     size: int | None,
 ) -> Iterator[str]:
     """The same rows as one batch."""
-    path = runner.path_class(vocabulary)
-    texts = run_rows(path, streams, size, range(len(streams)))
+    try:
+        path = runner.path_class(vocabulary)
+        texts = run_rows(path, streams, size, range(len(streams)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        yield f"raised {one_line(error)} in one batch"
+        return
     for number, (row, text) in enumerate(zip(rows, texts, strict=True), 1):
         expected = row.expect.text if row.expect else None
         if row.end != "open" and expected is not None and text != expected:

@@ -109,10 +109,10 @@ def _judge_rows(runners: dict[str, Runner], vocabulary: Vocabulary, many_rows: b
     seen: list[tuple[RowBreach, Seen]] = []
     mixed = mixed_rows(vocabulary, text_ids(vocabulary))
     for name, runner in runners.items():
-        breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
-        many = check_number(runner.path_class, vocabulary) if many_rows else None
-        breaches += [] if many is None else [many]
-        answer.tally.judged[name, Law.ROWS] = 3 * len(mixed) + int(many_rows)
+        checks = [check_neighbours(runner.path_class, vocabulary, mixed)]
+        checks += [check_number(runner.path_class, vocabulary)] if many_rows else []
+        breaches = [breach for check in checks for breach in check.breaches]
+        answer.tally.judged[name, Law.ROWS] = sum(check.judged for check in checks)
         answer.tally.broken[name, Law.ROWS] = len(breaches)
         seen += [(breach, _seen_in(name, breach)) for breach in breaches[:1]]
     answer.differences = _merged(seen, vocabulary)
