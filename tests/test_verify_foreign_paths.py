@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.paths.registry import RegisteredPath
 from detokbench.trace import trace_stream
+from detokbench.verify.find import Finder
 from detokbench.verify.judge import judge
 from detokbench.verify.laws import Law
 from detokbench.verify.rows import check_neighbours, check_number
@@ -179,3 +181,16 @@ def test_what_a_path_prints_is_not_in_the_record(tmp_path):
     assert run.returncode == ExitCode.OK, run.stderr
     assert json.loads(run.stdout)["kind"] == "verify"
     assert "noise" in run.stderr
+
+
+def test_lone_surrogates_are_stored_as_numbers():
+    on = vocabulary("llama-3")
+    said = RuntimeError("\udcff")
+    runners = {
+        "sends": Runner(path_with(step=lambda self, rows, ids: ["\udcff" for _ in rows]), on),
+        "says": Runner(path_with(step=_raising(said)), on),
+    }
+    found = Finder(on, runners).describe(Stream((), (HELLO,)), 1, "a test")
+    sends, says = found.seen
+    assert (sends.got, sends.text, says.error) == ("\\udcff", "\\udcff", "RuntimeError: \\udcff")
+    assert msgspec.json.encode(found)

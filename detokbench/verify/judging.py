@@ -14,7 +14,7 @@ from detokbench.verify.corpus import (
     texts_with_stops,
     whole_texts,
 )
-from detokbench.verify.find import stream_facts
+from detokbench.verify.find import storable, stream_facts
 from detokbench.verify.fuzz import Fuzz
 from detokbench.verify.judge import judge
 from detokbench.verify.kinds import shape
@@ -134,9 +134,9 @@ def _seen_in(path: str, breach: RowBreach) -> Seen:
         path=path,
         laws=[str(Law.ROWS)],
         step=len(breach.stream.output) + 1,
-        expected=breach.expected,
-        got=breach.got,
-        text=breach.got,
+        expected=storable(breach.expected),
+        got=storable(breach.got),
+        text=storable(breach.got),
         error=breach.error,
     )
 
@@ -158,7 +158,7 @@ def _rows_differ(group: Sequence[tuple[RowBreach, Seen]], vocabulary: Vocabulary
         input=facts,
         pieces=[repr(table.pieces[i]) for i in breach.stream.output],
         prompt_pieces=[repr(table.pieces[i]) for i in breach.stream.prompt],
-        right=breach.expected,
+        right=storable(breach.expected),
         seen=[one for _, one in group],
         origin=f"{breach.rows:,} rows open, some left idle" if breach.rows >= MANY_ROWS else "rows",
         command=f"detokbench verify {first.path} --vocab {vocabulary.name} --laws rows",

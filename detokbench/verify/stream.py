@@ -173,6 +173,7 @@ def one_line(error: BaseException) -> str:
         words = " ".join(str(error).split())
     except Exception:
         words = "(it cannot say what)"
+    words = words.encode("utf-8", "backslashreplace").decode()  # as JSON can hold it
     said = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return said if len(said) <= 160 else said[:159] + "…"
 
