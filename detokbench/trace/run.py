@@ -14,8 +14,8 @@ from detokbench.paths.view import RowView, Viewable
 from detokbench.stops import open_stop_stream
 from detokbench.stops.request import StopFinish, StopStream, TextRow
 from detokbench.stops.validation import stop_warnings
-from detokbench.trace.compare import compare
-from detokbench.trace.steps import END, OPEN, Outcome, Trace, TraceStep
+from detokbench.trace.compare import END, compare
+from detokbench.trace.steps import OPEN, Outcome, Trace, TraceStep
 from detokbench.verify.stream import Stream, counters, one_line
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.reference import piece_of
