@@ -70,7 +70,7 @@ def orders_of_kinds(table: IdBytes, vocabulary: Vocabulary, seed: int) -> Iterat
     """
     kinds = representatives(table, vocabulary.encode)
     pool = [token_id for ids in kinds.values() for token_id in ids]
-    word = kinds[Kind.WORD]
+    word = kinds.get(Kind.WORD) or vocabulary.encode("word")  # some spell letter by letter
     orders = [order for n in range(1, _EXHAUSTIVE + 1) for order in product(pool, repeat=n)]
     random = Random(f"orders {seed}")
     orders += [tuple(random.choices(pool, k=_LONGER)) for _ in range(_LONGER_ORDERS)]

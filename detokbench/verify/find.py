@@ -14,6 +14,7 @@ from detokbench.verify.shrink import Shrinker
 from detokbench.verify.stream import Observation, Runner, Stream
 from detokbench.verify.tally import Example, Key, Tally
 from detokbench.verify.truth import Truth
+from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.reference import piece_of
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -79,7 +80,7 @@ class Finder:
 
         The law of ids a step is judged by ``ids_per_step`` and ``beside``.
         """
-        truth = Truth(stream, self._vocabulary)
+        truth, table = Truth(stream, self._vocabulary), self._vocabulary.id_bytes
         sizes = tuple(dict.fromkeys((beside, ids_per_step)))
         seen = []
         for name, runner in self._runners.items():
@@ -94,9 +95,9 @@ class Finder:
         right = truth.stopped.text if stream.has_stops else truth.text
         return Difference(
             input=facts,
-            pieces=self._pieces(stream.output),
-            prompt_pieces=self._pieces(stream.prompt),
-            kinds=list(map(str, odd_kinds(self._vocabulary.id_bytes, all_ids))),
+            pieces=shown_pieces(table, stream.output),
+            prompt_pieces=shown_pieces(table, stream.prompt),
+            kinds=list(map(str, odd_kinds(table, all_ids))),
             right=right,
             seen=seen,
             origin=origin,
@@ -108,10 +109,6 @@ class Finder:
         names = [one.path for one in seen]
         right = [n for n in names if not self._runners[n].path_class.expected_to_fail]
         return next(iter([*right, *names]), "")
-
-    def _pieces(self, ids: Sequence[Any]) -> list[str]:
-        pieces = (piece_of(self._vocabulary.id_bytes, token_id) for token_id in ids)
-        return ["no id" if piece is None else repr(piece) for piece in pieces]
 
 
 def _sizes_for(law: Law, ids_per_step: int | None) -> tuple[int | None, ...]:
@@ -153,6 +150,12 @@ def _seen(path: str, breaches: Sequence[Breach], observation: Observation) -> Se
 def storable(text: str) -> str:
     """A text as JSON can hold it: a lone surrogate, which no encoding has, as its number."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def shown_pieces(table: IdBytes, ids: Sequence[Any]) -> list[str]:
+    """The bytes of each id as Python writes them; ``no id`` for what is none."""
+    pieces = (piece_of(table, token_id) for token_id in ids)
+    return ["no id" if piece is None else repr(piece) for piece in pieces]
 
 
 def stream_facts(vocab: str, stream: Stream, ids_per_step: int | None) -> StreamFacts:

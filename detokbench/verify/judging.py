@@ -14,7 +14,7 @@ from detokbench.verify.corpus import (
     texts_with_stops,
     whole_texts,
 )
-from detokbench.verify.find import storable, stream_facts
+from detokbench.verify.find import shown_pieces, storable, stream_facts
 from detokbench.verify.fuzz import Fuzz
 from detokbench.verify.judge import judge
 from detokbench.verify.kinds import shape
@@ -156,8 +156,8 @@ def _rows_differ(group: Sequence[tuple[RowBreach, Seen]], vocabulary: Vocabulary
     table = vocabulary.id_bytes
     return Difference(
         input=facts,
-        pieces=[repr(table.pieces[i]) for i in breach.stream.output],
-        prompt_pieces=[repr(table.pieces[i]) for i in breach.stream.prompt],
+        pieces=shown_pieces(table, breach.stream.output),
+        prompt_pieces=shown_pieces(table, breach.stream.prompt),
         right=storable(breach.expected),
         seen=[one for _, one in group],
         origin=f"{breach.rows:,} rows open, some left idle" if breach.rows >= MANY_ROWS else "rows",

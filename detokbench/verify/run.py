@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.errors import DetokbenchError, ExitCode, usage_error
 from detokbench.records.schema import NotApplicable
 from detokbench.records.verify import CaseResult, Difference, Growth, VocabFacts
 from detokbench.verify.essential import essential
@@ -118,6 +118,10 @@ def _look(pool: ProcessPoolExecutor, bench: Bench, wanted: Wanted, collected: Co
         if looked.facts is not None:
             found[name] = looked.facts
     collected.vocabularies = [found[name] for name in wanted.vocabularies]
+    names = [facts.name for facts in collected.vocabularies]
+    for name in names:
+        if names.count(name) > 1:
+            raise usage_error(f"two vocabularies are called '{name}'; judge them apart")
     collected.tallies = {name: Tally() for name in wanted.vocabularies}
 
 

@@ -99,18 +99,20 @@ def look_at(bench: Bench, name: str) -> Looked:
     """Load a vocabulary and ask the paths whether they apply to it."""
     try:
         vocabulary = vocabulary_for(bench, name)
-        family = vocabulary.id_bytes.family
+        table = vocabulary.id_bytes
     except DetokbenchError as error:
         return Looked(problem=str(error))
     except UnsupportedFamilyError as error:
         return Looked(problem=f"'{name}' has no bytes to judge texts by: {error}")
+    if not any(table.pieces):
+        return Looked(problem=f"'{name}' has no id with any text")
     classes = [load_path_class(path) for path in bench.paths]
     reasons = [(path.name, path.why_not(vocabulary)) for path in classes]
     facts = VocabFacts(
         name=vocabulary.name,
         ids=vocabulary.size,
         tokenizer="Rust" if vocabulary.is_rust else "Python",
-        family=family,
+        family=table.family,
         source=vocabulary.source,
     )
     return Looked(facts, [NotApplicable(path=path, why=why) for path, why in reasons if why])

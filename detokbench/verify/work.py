@@ -34,7 +34,7 @@ def growing_streams(vocabulary: Vocabulary) -> dict[str, list[int]]:
     longest = LENGTHS[-1] + _AROUND
     sentence = vocabulary.encode(_SENTENCE)
     kinds = representatives(table, vocabulary.encode)
-    streams = {"text without a newline": (sentence * (longest // len(sentence) + 1))[:longest]}
+    streams = {"text without a newline": (sentence * longest)[:longest]} if sentence else {}
     for kind in (Kind.SPECIAL, Kind.OPEN, Kind.MIDDLE, Kind.GENUINE, Kind.UNKNOWN):
         if kind in kinds:
             streams[f"one {kind}, repeated"] = kinds[kind][:1] * longest
