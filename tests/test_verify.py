@@ -224,3 +224,59 @@ def test_the_record_does_not_depend_on_which_process_was_faster(monkeypatch):
         return found.tallies, found.differences, found.left_out
 
     assert collected(list) == collected(lambda done: list(reversed(done)))
+
+
+def save_letters(file, letters):
+    """A byte-level tokenizer.json that spells these letters one by one."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE(vocab={c: 3 * i for i, c in enumerate(letters)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(file))
+    return str(file)
+
+
+@pytest.mark.parametrize("letters", ["a", "".join(chr(i) for i in range(33, 127)) + "ĠĊ"])
+def test_a_vocabulary_of_single_letters_with_gaps_between_its_ids(tmp_path, letters):
+    file = save_letters(tmp_path / "letters" / "tokenizer.json", letters)
+    code, details = verify(tmp_path, "slow", "batch-decode", "byte-table", "--vocab", file)
+    assert code == ExitCode.OK
+    verdicts = {cell.law: cell.verdict for cell in details.cells if cell.path == "byte-table"}
+    assert "differs" not in verdicts.values() and verdicts["bytes"] == "pass"
+
+
+def test_a_vocabulary_without_ids_cannot_be_judged(tmp_path, capsys):
+    file = save_letters(tmp_path / "none" / "tokenizer.json", "")
+    code, _ = verify(tmp_path, "byte-table", "--vocab", file, "--fuzz", "3")
+    assert code == ExitCode.BROKEN_SETUP
+    assert "has no id with any text" in capsys.readouterr().err
+
+
+def test_two_vocabularies_of_one_name_are_not_mixed(tmp_path, capsys):
+    files = [save_letters(tmp_path / part / "m" / "tokenizer.json", "ab") for part in "xy"]
+    code, _ = verify(tmp_path, "byte-table", "--vocab", files[0], "--vocab", files[1])
+    assert code == ExitCode.USAGE
+    assert "two vocabularies are called 'm'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--vocab", "llama-3"], "none of them is on llama-3; the first is on mistral-spm-fast"),
+        (["--laws", "rows"], "--cases: rows are not judged by single streams"),
+    ],
+)
+def test_cases_that_would_not_run_are_refused(tmp_path, capsys, arguments, says):
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN_CASE.format(text='"Hello world"'))
+    assert verify(tmp_path, "--cases", str(file), *arguments)[0] == ExitCode.USAGE
+    assert says in capsys.readouterr().err
+
+
+def test_a_required_path_that_nothing_judges_has_not_passed(tmp_path):
+    arguments = ["fast", "--require", "fast", "--vocab", "mistral-spm", "--fuzz", "3"]
+    code, details = verify(tmp_path, *arguments, "--laws", "bytes")
+    assert code == ExitCode.NOTHING_TO_COMPARE
+    assert {cell.verdict for cell in details.cells} == {"n/a"}

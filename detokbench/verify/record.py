@@ -23,12 +23,19 @@ class VerifyOutcome(Outcome):
     """A record whose exit code follows from its required paths."""
 
     def exit_code(self) -> ExitCode:
-        """1 where a required path breaks a law or gets a case wrong."""
+        """1 where a required path breaks a law or gets a case wrong, 4 where none judges it."""
         code = super().exit_code()
         details = verify_details(self.record)
-        judged: list[Cell | CaseResult] = [*details.cells, *details.cases]
-        failed = any(entry.path in details.required and entry.verdict in _WRONG for entry in judged)
-        return ExitCode.FAILED_CHECK if failed else code
+        found: dict[str, set[str]] = {path: set() for path in details.required}
+        entries: list[Cell | CaseResult] = [*details.cells, *details.cases]
+        for entry in entries:
+            if entry.path in found:
+                found[entry.path].add(entry.verdict)
+        if any(not _WRONG.isdisjoint(verdicts) for verdicts in found.values()):
+            return ExitCode.FAILED_CHECK
+        if code is ExitCode.OK and any(verdicts <= {"n/a"} for verdicts in found.values()):
+            return ExitCode.NOTHING_TO_COMPARE
+        return code
 
 
 def record_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from detokbench.errors import usage_error
 from detokbench.verify.laws import SINGLE_STREAM_LAWS, Law
@@ -48,6 +48,7 @@ def wanted_from(
         check_vocabulary_name(name)
     chosen = tuple(dict.fromkeys(vocabularies)) or _vocabularies(cases, fuzz, by_default)
     asked = frozenset(laws or Law)
+    _refuse_what_would_not_run(cases, chosen, asked, fuzz)
     if not asked & SINGLE_STREAM_LAWS:
         fuzz = 0
     return Wanted(
@@ -60,6 +61,19 @@ def wanted_from(
         seed=seed,
         trust_remote_code=trust_remote_code,
     )
+
+
+def _refuse_what_would_not_run(
+    cases: Sequence[Case], vocabularies: Sequence[str], laws: Collection[Law], fuzz: int | None
+) -> None:
+    for option, is_given in (("--cases", bool(cases)), ("--fuzz", fuzz is not None)):
+        if is_given and SINGLE_STREAM_LAWS.isdisjoint(laws):
+            raise usage_error(f"{option}: {' and '.join(laws)} are not judged by single streams")
+    if cases and not any(case.vocabulary in vocabularies for case in cases):
+        raise usage_error(
+            f"--cases: none of them is on {', '.join(vocabularies)}; the first is on "
+            f"{cases[0].vocabulary}"
+        )
 
 
 def _vocabularies(cases: Sequence[Case], fuzz: int | None, by_default: bool) -> tuple[str, ...]:
