@@ -53,6 +53,7 @@ class Collected:
     left_out: int = 0
     growth: list[Growth] = field(default_factory=list)
     cases: list[CaseResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     error: BaseException | None = None
     seconds: float = 0.0
 
@@ -161,6 +162,7 @@ def _find(
         collected.tallies[task.vocabulary].merge(found.tally)
         collected.differences += found.differences
         collected.cases += found.cases
+        collected.warnings += found.warnings
         progress("shrinking", 0.9 + 0.1 * done / len(tasks))
 
 
