@@ -16,7 +16,7 @@ from detokbench.verify.run import judge_tasks
 from detokbench.verify.wanted import required_paths, wanted_from
 from detokbench.workload.cases import shipped_cases
 from tests import third_party
-from tests.streaming import assert_error
+from tests.streaming import assert_error, vocabulary
 
 SPM = "mistral-spm-fast"
 
@@ -143,6 +143,17 @@ def test_a_vocabulary_without_bytes_cannot_be_judged(tmp_path, capsys):
     code, _ = verify(tmp_path, "byte-table", "--vocab", str(tmp_path / "words.json"))
     assert code == ExitCode.BROKEN_SETUP
     assert "has no bytes to judge texts by" in capsys.readouterr().err
+
+
+def test_a_vocabulary_by_its_path_is_shown_by_its_name(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    vocabulary(SPM).rust.save(str(folder / "tokenizer.json"))
+    path = str(folder / "tokenizer.json")
+    code, details = verify(tmp_path, "byte-table", "slow", "--vocab", path, "--fuzz", "20")
+    assert code == ExitCode.OK
+    assert {cell.vocab for cell in details.cells} == {"mine"}
+    assert {difference.input.vocab for difference in details.differences} == {"mine"}
 
 
 class TestWanted:

@@ -343,15 +343,15 @@ def test_public_reports_and_small_inputs_come_first_among_equals():
     assert [len(found.input.output) for found in ordered(details)] == [4, 2, 3]
 
 
-def test_a_screen_has_a_dozen_differences_and_all_of_them_on_demand():
+def test_a_screen_has_eight_differences_and_all_of_them_on_demand():
     many = [
         difference(stream(LLAMA, [], [n]), "a", seen(["slow"], [Law.BYTES], 1, "a", "b"))
         for n in range(113)
     ]
     text = screen(only(*many, more_differences=5))
-    assert "\n12  llama-3" in text
-    assert "\n13  llama-3" not in text
-    assert "… and 101 more, in the record (detokbench show RECORD --all).\n" in text
+    assert "\n8  llama-3" in text.replace("\n ", "\n")
+    assert "\n9  llama-3" not in text.replace("\n ", "\n")
+    assert "… and 105 more, in the record (detokbench show RECORD --all).\n" in text
     assert "… and 5 distinct further inputs, found and not kept.\n" in text
     everything = screen(only(*many), limit=None)
     assert "\n  1  llama-3" in everything
@@ -588,7 +588,7 @@ def test_show_has_all_differences_of_verify_and_refuses_it_of_others(tmp_path, c
     path = tmp_path / "v.json"
     path.write_bytes(encode(only(*many)))
     assert main(["show", str(path)]) == 0
-    assert "… and 2 more" in capsys.readouterr().out
+    assert "… and 6 more" in capsys.readouterr().out
     assert main(["show", str(path), "--all"]) == 0
     assert "\n14  llama-3" in capsys.readouterr().out
     path.write_bytes(encode(msgspec.structs.replace(only(), kind="time-step")))

@@ -18,9 +18,9 @@ _TIMES = "µs a step\nfirst → last"
 
 def worst_growth(details: VerifyDetails) -> list[Growth]:
     """For each path the stream on which its work grows the most, in the order of tables."""
-    worst = {}
-    for growth in sorted(details.growth, key=_badness):
-        worst[growth.path] = growth
+    worst: dict[str, Growth] = {}
+    for growth in sorted(details.growth, key=_badness, reverse=True):
+        worst.setdefault(growth.path, growth)  # of equals the first
     return [worst[path] for path in details.paths if path in worst]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-MOST_DIFFERENCES = 12
+MOST_DIFFERENCES = 8
 
 
 def print_verify(record: Record, console: Console, limit: int | None = MOST_DIFFERENCES) -> None:

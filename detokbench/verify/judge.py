@@ -61,7 +61,7 @@ def judge(
             _judge_stops(result, stream, truth, size)
         else:
             _judge_text(result, runner, stream, truth, size)
-    if not stream.has_stops:
+    if stream.ended and not stream.has_stops:
         _judge_sameness(result, truth)
     return result
 
@@ -136,7 +136,7 @@ def _without_prompt(runner: Runner, stream: Stream) -> str:
 
 
 def _judge_sameness(result: Judgement, truth: Truth) -> None:
-    """The same text for every number of ids a step."""
+    """The same text for every number of ids a step; before the end each may hold another part."""
     texts = {size: seen.text for size, seen in result.observations.items() if not seen.error}
     if len(texts) < 2:
         return

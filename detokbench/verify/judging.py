@@ -106,6 +106,7 @@ def _at(
 
 def _judge_rows(runners: dict[str, Runner], vocabulary: Vocabulary, many_rows: bool) -> Judged:
     answer = Judged()
+    seen: list[tuple[RowBreach, Seen]] = []
     mixed = mixed_rows(vocabulary, text_ids(vocabulary))
     for name, runner in runners.items():
         breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
@@ -113,7 +114,8 @@ def _judge_rows(runners: dict[str, Runner], vocabulary: Vocabulary, many_rows: b
         breaches += [] if many is None else [many]
         answer.tally.judged[name, Law.ROWS] = 3 * len(mixed) + int(many_rows)
         answer.tally.broken[name, Law.ROWS] = len(breaches)
-        answer.differences += [_rows_differ(name, b, vocabulary) for b in breaches[:1]]
+        seen += [(breach, _seen_in(name, breach)) for breach in breaches[:1]]
+    answer.differences = _merged(seen, vocabulary)
     return answer
 
 
@@ -127,10 +129,8 @@ def _judge_work(runners: dict[str, Runner], vocabulary: Vocabulary) -> Judged:
     return answer
 
 
-def _rows_differ(path: str, breach: RowBreach, vocabulary: Vocabulary) -> Difference:
-    facts = stream_facts(vocabulary.name, breach.stream, 1)
-    facts.rows = breach.rows
-    seen = Seen(
+def _seen_in(path: str, breach: RowBreach) -> Seen:
+    return Seen(
         path=path,
         laws=[str(Law.ROWS)],
         step=len(breach.stream.output) + 1,
@@ -139,13 +139,27 @@ def _rows_differ(path: str, breach: RowBreach, vocabulary: Vocabulary) -> Differ
         text=breach.got,
         error=breach.error,
     )
+
+
+def _merged(seen: Sequence[tuple[RowBreach, Seen]], vocabulary: Vocabulary) -> list[Difference]:
+    """A difference for each row and number of rows, with all paths that got it wrong."""
+    found: dict[tuple[Stream, int], list[tuple[RowBreach, Seen]]] = {}
+    for breach, one in seen:
+        found.setdefault((breach.stream, breach.rows), []).append((breach, one))
+    return [_rows_differ(group, vocabulary) for group in found.values()]
+
+
+def _rows_differ(group: Sequence[tuple[RowBreach, Seen]], vocabulary: Vocabulary) -> Difference:
+    breach, first = group[0]
+    facts = stream_facts(vocabulary.name, breach.stream, 1)
+    facts.rows = breach.rows
     table = vocabulary.id_bytes
     return Difference(
         input=facts,
         pieces=[repr(table.pieces[i]) for i in breach.stream.output],
         prompt_pieces=[repr(table.pieces[i]) for i in breach.stream.prompt],
         right=breach.expected,
-        seen=[seen],
+        seen=[one for _, one in group],
         origin=f"{breach.rows:,} rows open, some left idle" if breach.rows >= MANY_ROWS else "rows",
-        command=f"detokbench verify {path} --vocab {vocabulary.name} --laws rows",
+        command=f"detokbench verify {first.path} --vocab {vocabulary.name} --laws rows",
     )

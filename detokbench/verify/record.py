@@ -60,8 +60,14 @@ def record_of(
 
 def _details(wanted: Wanted, required: tuple[str, ...], collected: Collected) -> VerifyDetails:
     classes = [load_path_class(name) for name in wanted.paths]
-    tallies = collected.tallies
-    cells = cells_of(classes, wanted.laws, tallies, collected.not_applicable, collected.growth)
+    # Asked for by a path perhaps, shown by name.
+    names = {
+        asked: facts.name
+        for asked, facts in zip(wanted.vocabularies, collected.vocabularies, strict=True)
+    }
+    tallies = {names[asked]: tally for asked, tally in collected.tallies.items()}
+    reasons = {names[asked]: entries for asked, entries in collected.not_applicable.items()}
+    cells = cells_of(classes, wanted.laws, tallies, reasons, collected.growth)
     return VerifyDetails(
         laws=[LawFacts(name=str(law), says=SAYS[law]) for law in Law if law in wanted.laws],
         vocabularies=collected.vocabularies,

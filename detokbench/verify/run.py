@@ -82,11 +82,19 @@ def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected
         if not any(tally.judged for tally in collected.tallies.values()):
             raise
         collected.error = stop
-    collected.differences, collected.left_out = essential(
-        collected.differences, wanted.vocabularies
-    )
+    _put_in_order(collected)
     collected.seconds = monotonic() - started
     return collected
+
+
+def _put_in_order(collected: Collected) -> None:
+    """By vocabulary, as the run was asked for, and not as the answers happened to come."""
+    names = [facts.name for facts in collected.vocabularies]
+    place = names.index
+    collected.differences.sort(key=lambda difference: place(difference.input.vocab))
+    collected.growth.sort(key=lambda growth: place(growth.vocab))
+    collected.cases.sort(key=lambda case: place(case.vocab))
+    collected.differences, collected.left_out = essential(collected.differences, names)
 
 
 def _look(pool: ProcessPoolExecutor, bench: Bench, wanted: Wanted, collected: Collected) -> None:

@@ -35,7 +35,7 @@ def growing_streams(vocabulary: Vocabulary) -> dict[str, list[int]]:
     sentence = vocabulary.encode(_SENTENCE)
     kinds = representatives(table, vocabulary.encode)
     streams = {"text without a newline": (sentence * (longest // len(sentence) + 1))[:longest]}
-    for kind in (Kind.OPEN, Kind.MIDDLE, Kind.GENUINE, Kind.SPECIAL, Kind.UNKNOWN):
+    for kind in (Kind.SPECIAL, Kind.OPEN, Kind.MIDDLE, Kind.GENUINE, Kind.UNKNOWN):
         if kind in kinds:
             streams[f"one {kind}, repeated"] = kinds[kind][:1] * longest
     return streams
