@@ -70,7 +70,7 @@ def trace(
         typer.Option(
             "--ids-per-step",
             metavar="N",
-            help="Ids that come in one step.  [default: the case's, else 1]",
+            help="Ids that come in one step.  [default: 1, or what shows a case's fault]",
         ),
     ] = None,
     stop: Annotated[
@@ -164,7 +164,7 @@ def trace(
         )
         of_case = given_case(case, case_row or 1)
         heading = of_case.says_of(path_class.name)
-        steps = size or of_case.size
+        steps = size or of_case.ids_per_step(path_class)
         _print_trace(path_class, of_case.vocabulary, of_case.stream, steps, json, heading)
         return 0
     vocabulary = load_vocabulary(vocab, trust_remote_code)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from detokbench.errors import usage_error
 from detokbench.grammar import nearest, parse_id_list
-from detokbench.verify.case_results import step_sizes_of, stream_of
-from detokbench.verify.stream import Stream
+from detokbench.paths.protocol import PathClass
+from detokbench.verify.case_results import size_to_show, stream_of
+from detokbench.verify.stream import Runner, Stream
 from detokbench.vocab.registry import load_vocabulary
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.cases import Case, shipped_cases
@@ -47,13 +48,19 @@ def refuse_together(option: str, given: Mapping[str, bool]) -> None:
 
 @dataclass(frozen=True)
 class GivenCase:
-    """One row of a shipped case as a stream; ``size`` is the case's own number of ids a step."""
+    """One row of a shipped case as a stream."""
 
     case: Case
     row: int
     vocabulary: Vocabulary
     stream: Stream
-    size: int
+
+    def ids_per_step(self, path: PathClass) -> int:
+        """The number, of those that the case asks for, that shows best what the path does."""
+        row = self.case.rows(self.vocabulary.encode)[self.row - 1]
+        if path.why_not(self.vocabulary) is not None:
+            return 1
+        return size_to_show(self.case, row, self.stream, Runner(path, self.vocabulary))
 
     def says_of(self, path: str) -> list[str]:
         """What stands in the case, and what it says of a path, in a line each."""
@@ -80,5 +87,4 @@ def given_case(name: str, row: int) -> GivenCase:
         raise usage_error(f"--row: case {name} has {rows}, got {row}")
     vocabulary = load_vocabulary(case.vocabulary)
     stream = stream_of(case.rows(vocabulary.encode)[row - 1], f"case {name}")
-    size = next(iter(step_sizes_of(case))) or len(stream.output)
-    return GivenCase(case, row, vocabulary, stream, size)
+    return GivenCase(case, row, vocabulary, stream)

@@ -73,6 +73,15 @@ def warnings_about(case: Case, vocabulary: Vocabulary) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def size_to_show(case: Case, row: CaseRow, stream: Stream, runner: Runner) -> int:
+    """The case's first number of ids a step at which a path gives something else; else the first."""
+    sizes = step_sizes_of(case)
+    for size in sizes if runner.can_judge(stream) else ():
+        if any(_faults_of(row, stream, runner.fresh().run(stream, size), size)):
+            return size or len(stream.output)
+    return sizes[0] or len(stream.output)
+
+
 def _faults(
     case: Case,
     rows: Sequence[CaseRow],
