@@ -5,6 +5,7 @@ the reference of ``verify``: Python's decoder over all bytes so far, and a plain
 """
 
 import codecs
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
@@ -13,11 +14,16 @@ from typing import Any, NamedTuple
 import pytest
 from streaming import vocabulary
 
+from detokbench.cli import main
+from detokbench.errors import ExitCode
 from detokbench.paths import load_path_class, path_names
 from detokbench.records.verify import CaseResult
 from detokbench.verify.case_results import check_case
-from detokbench.verify.stream import Runner
-from detokbench.vocab import known_vocabularies
+from detokbench.verify.judge import judge
+from detokbench.verify.laws import Law
+from detokbench.verify.stream import Runner, Stream
+from detokbench.verify.truth import Truth
+from detokbench.vocab import Vocabulary, known_vocabularies
 from detokbench.workload.cases import Case, CaseRow, case_names, shipped_cases
 from detokbench.workload.scenario import scenario_names
 
@@ -170,3 +176,84 @@ def test_what_a_case_expects_is_what_its_bytes_say(case):
             assert list(expect.kept_ids) == row.output_ids[: right.kept]
         if expect.deltas is not None:
             assert "".join(expect.deltas) == right.text
+
+
+# Rows that need another tokenizer than those of the package, or no stream at all
+
+
+@pytest.fixture(scope="module")
+def cleaning(llama3):
+    """B5: Llama-3 with the clean-up of spaces that transformers does by request only since 5.7."""
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=llama3.rust,
+        clean_up_tokenization_spaces=True,
+        clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output=True,
+    )
+    return Vocabulary("cleaning", tokenizer, llama3.rust, "a test")
+
+
+@pytest.mark.parametrize(
+    ("output", "right", "by_tokenizer", "sent"),
+    [
+        ([1232, 364, 1874], "': 'search", "':'search", ["':", " '", "earch"]),
+        ([2564], " ...", "...", ["..."]),
+        ([9336, 662, 1541], "well . don", "well. don", ["well", ".", " don"]),
+    ],
+)
+def test_b5_clean_up_changes_text_and_the_bytes_stay_the_oracle(
+    cleaning, output, right, by_tokenizer, sent
+):
+    """SGLang's windows are cleaned each for itself: that loses characters which belong to words."""
+    stream = Stream((), tuple(output))
+    truth = Truth(stream, cleaning)
+    assert (truth.text, truth.one_shot) == (right, right)
+    assert cleaning.decode(output) == by_tokenizer
+    for path in ("slow", "fast", "rust-batch", "byte-table"):
+        assert not judge(Runner(load_path_class(path), cleaning), stream, truth, (1,)).broken
+    for path in ("batch-decode", "row-decode"):
+        found = judge(Runner(load_path_class(path), cleaning), stream, truth, (1,))
+        assert found.observations[1].deltas == sent
+        assert {Law.BYTES, Law.ONE_SHOT} <= found.broken
+
+
+@pytest.mark.parametrize("path", path_names())
+def test_c1_a_truth_value_is_the_number_that_python_takes_it_for(llama3, path):
+    """DecodeStream takes True for id 1, and so does every other path, ours included."""
+    seen = Runner(load_path_class(path), llama3).run(Stream((), (9906, True, 1917)), 1)
+    assert seen.text == 'Hello" world'
+
+
+def test_c2_tekken_says_nothing_of_a_negative_id(tekken):
+    assert tekken.decode([-1]) == ""
+    with pytest.raises(KeyError):
+        tekken.decode([tekken.size])
+    assert tekken.id_bytes.join([22177]) == b"Hello"
+
+
+def test_a2_tekkens_way_back_from_text_to_id_is_none(tekken):
+    """The text of the last two ids is that of 606; only the bytes tell them apart."""
+    texts = Counter(tekken.tokenizer.inner.id_to_piece(i) for i in range(tekken.size))
+    assert (max(texts.values()), sum(count > 1 for count in texts.values())) == (606, 31)
+    table = tekken.id_bytes
+    assert len({table.pieces[i] for i in range(tekken.size) if i not in table.special_ids}) == (
+        tekken.size - len(table.special_ids)
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["trace", "fast", "--output", "a"],
+        ["tail-str"],
+        ["sweep"],
+        ["audit", "llama-3"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_e9_every_command_refuses_an_empty_stop(capsys, command):
+    assert main([*command, "--stop", "x", "--stop", ""]) == ExitCode.USAGE
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+    assert "--stop: an empty stop string" in shown.err

@@ -74,7 +74,7 @@ def warnings_about(case: Case, vocabulary: Vocabulary) -> list[str]:
 
 
 def size_to_show(case: Case, row: CaseRow, stream: Stream, runner: Runner) -> int:
-    """The case's first number of ids a step at which a path gives something else; else the first."""
+    """The first number of ids a step of the case at which a path is wrong; else just the first."""
     sizes = step_sizes_of(case)
     for size in sizes if runner.can_judge(stream) else ():
         if any(_faults_of(row, stream, runner.fresh().run(stream, size), size)):
