@@ -100,6 +100,13 @@ def test_output_ids_may_be_anything_that_toml_can_write(written):
     assert (ids[6], ids[7]) == ("x", True)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
+    (case,) = load_cases(file)
+    assert case.rows(spell)[0].output_ids == [9906, 1917]
+
+
 def test_cases_say_where_they_stand(written):
     cases = load_cases(written(WHOLE + "\n# more\n" + WHOLE.replace('"X"', '"Y"')))
     assert [case.place for case in cases] == [
@@ -145,6 +152,7 @@ def test_cases_say_where_they_stand(written):
         ("[case.expect]\ndeltas = ['a', '', '', '']\n", 7, "for each of the 2 ids, got 4"),
         ("end = 'open'\n[case.expect]\ndeltas = ['', '', '']\n", 8, "of the 2 ids, got 3"),
         ("[[case.row]]\noutput = [1]\n", 5, "case[0].output: the case has rows"),
+        ("stop_ids = [1, 9223372036854775808]\n", 6, "9223372036854775808 is no id to stop at"),
         (WHOLE, 7, "case[1].name: there is a case 'X' before this one"),
         (WHOLE.replace('"X"', '" "'), 7, "case[1].name: expected some text"),
         (WHOLE.replace('"X"', '"Y"').replace("llama-3", "lama-3"), 9, "did you mean 'llama-3'"),
@@ -172,6 +180,11 @@ def test_what_cannot_be_right_is_refused_with_its_line(written, added, line, say
         (WHOLE + 'end = """open\n\n', ["line 6: not TOML: "]),
         (WHOLE + "end = 'open'\nend = 'open'\n", ["line 7: not TOML: "]),
         (HEAD + "output = ''\n", ["line 5: case[0].output: expected a text"]),
+        (HEAD + "output = [1, [2]]\n", ["line 5: case[0].output[1]: expected an id", "got list"]),
+        (HEAD + "output = [{a = 1}]\n", ["line 5: case[0].output[0]: ", "got table"]),
+        (HEAD + "output = [1, 2.0]\nend = 'stop-id'\n", ["line 5: ", "2.0 is no id to stop at"]),
+        (HEAD + "output = [1, true]\nend = 'stop-id'\n", ["line 5: ", "True is no id to stop"]),
+        (f"x = {'[' * 3000}{']' * 3000}\n", ["too many lists or tables in each other"]),
     ],
 )
 def test_what_is_no_file_of_cases_is_refused(written, content, says):

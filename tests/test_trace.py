@@ -15,7 +15,7 @@ from detokbench.grammar import parse_id_list
 from detokbench.paths import load_path_class
 from detokbench.report.trace_cells import excerpt, shown_text
 from detokbench.stops.request import StopRequest
-from detokbench.trace import Trace, trace_stream
+from detokbench.trace import Difference, Trace, trace_stream
 from detokbench.trace.given import given_case
 from detokbench.verify.stream import Stream
 
@@ -58,6 +58,26 @@ def test_the_text_parts_at_the_step_that_sends_the_first_wrong_character():
     assert (trace.comparison.difference.label, trace.comparison.difference.position) == ("4", 6)
     assert trace.steps[3].counted == {"rebuilt_streams": 1}
     assert trace.steps[3].before.is_modelled
+
+
+def test_what_is_sent_before_its_bytes_call_for_it_is_named_though_it_is_right_in_the_end():
+    early = traced("naive", "mistral-spm-fast", [22557, 13, 243, 28708])
+    assert early.text == early.comparison.right == "Hello\n\ufffda"
+    assert early.comparison.difference is None
+    assert early.comparison.early == Difference("3", 6)
+    later = traced("naive", "llama-3", [9906, 9468, 97])
+    assert later.text == f"{later.comparison.right}\ufffd"
+    assert later.comparison.early == Difference("2", 5)
+    assert later.comparison.difference == Difference("3", 6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_what_is_sent_in_time_is_not_early(size):
+    ids = [9906, 15722, 103, 5809, 9468, 97]
+    for path in ("byte-table", "slow", "fast"):
+        assert traced(path, "llama-3", ids, size=size).comparison.early is None
+    no_stop = StopRequest(strings=("zzz",))
+    assert traced("byte-table", "llama-3", ids, stops=no_stop).comparison.early is None
 
 
 def test_several_ids_a_step_name_the_right_step():
@@ -189,9 +209,18 @@ def test_an_error_is_said_and_the_exit_code_is_0(capsys):
     assert "They differ" not in out
 
 
+def test_what_came_too_early_is_said(capsys):
+    arguments = ("naive", "--vocab", "mistral-spm-fast", "--output-ids", "22557,13,243,28708")
+    out = printed(capsys, *arguments)
+    assert "right:  the same" in out
+    assert "Too early: step 3 sent '\ufffd' before the bytes called for it." in out
+    facts = json.loads(printed(capsys, *arguments, "--json"))
+    assert (facts["differs"], facts["early"]) == (None, {"step": "3", "position": 6})
+
+
 def test_what_never_came_is_said(capsys):
     out = printed(capsys, "slow", "--output-ids", "9906,5809")
-    assert r"They differ from step 2 on: '�' never came." in out
+    assert r"'�', complete with step 2, never came." in out
     assert "lost: something was held and never comes" in out
 
 

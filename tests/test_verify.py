@@ -13,7 +13,7 @@ from detokbench.records.store import read_record
 from detokbench.records.verify import verify_details
 from detokbench.verify.case_results import warnings_about
 from detokbench.verify.laws import Law
-from detokbench.verify.run import judge_tasks
+from detokbench.verify.run import judge_tasks, run_tasks
 from detokbench.verify.wanted import required_paths, wanted_from
 from detokbench.workload.cases import shipped_cases
 from tests import third_party
@@ -239,3 +239,22 @@ def test_ctrl_c_before_anything_has_come_back_stores_nothing(tmp_path):
     _, error = run.communicate(timeout=60)
     assert run.returncode == ExitCode.INTERRUPTED
     assert "Traceback" not in error
+
+
+def test_the_record_does_not_depend_on_which_process_was_faster(monkeypatch):
+    wanted = wanted_from(
+        paths=("slow", "row-decode", "byte-table"), vocabularies=[SPM], case_files=[], fuzz=1100,
+        laws=[law for law in Law if law not in {Law.ROWS, Law.WORK}], seed=5,
+        trust_remote_code=False,
+    )  # fmt: skip
+
+    def collected(turn):
+        def answers(pool, work, tasks):
+            done = [(task, work(task)) for task in tasks]
+            yield from turn(done)
+
+        monkeypatch.setattr("detokbench.verify.run.answers", answers)
+        found = run_tasks(wanted, 1, lambda what, share: None)
+        return found.tallies, found.differences, found.left_out
+
+    assert collected(list) == collected(lambda done: list(reversed(done)))

@@ -66,7 +66,9 @@ def verify(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, metavar="N", help="Processes.  [default: the CPUs]"),
+        typer.Option(
+            "--jobs", min=1, max=1024, metavar="N", help="Processes.  [default: the CPUs]"
+        ),
     ] = None,
     all_differences: Annotated[
         bool, typer.Option("--all", help="Show all differences, not only the first.")

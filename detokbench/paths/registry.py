@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, get_args
 
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import nearest
@@ -67,9 +67,24 @@ class RegisteredPath:
         return getattr(self.build, "stops", None)
 
     def why_not(self, vocabulary: Vocabulary) -> str | None:
-        """Why the path does not apply to ``vocabulary``; by default it always does."""
-        answer = getattr(self.build, "why_not", None)
-        return None if answer is None else answer(vocabulary)
+        """Why the path does not apply to ``vocabulary``; by default it always does.
+
+        Raises DetokbenchError where the path's own answer fails or is no text.
+        """
+        ask = getattr(self.build, "why_not", None)
+        try:
+            answer = None if ask is None else ask(vocabulary)
+        except Exception as error:
+            why = " ".join(str(error).split())
+            raise DetokbenchError(
+                f"path '{self.name}' cannot say whether it applies to {vocabulary.name}: "
+                f"{type(error).__name__}: {why}"
+            ) from error
+        if not isinstance(answer, str | None):
+            raise DetokbenchError(
+                f"path '{self.name}': why_not gave {answer!r}, neither a reason nor None"
+            )
+        return answer
 
 
 @cache
@@ -108,4 +123,9 @@ def load_path_class(name: str) -> PathClass:
         raise DetokbenchError(
             f"path '{name}' cannot be imported: {type(error).__name__}: {why}"
         ) from error
-    return RegisteredPath(name, loaded)
+    path = RegisteredPath(name, loaded)
+    if path.stops not in (None, *get_args(StopStyle)):
+        raise DetokbenchError(
+            f"path '{name}' has stops {path.stops!r}; known are: {', '.join(get_args(StopStyle))}"
+        )
+    return path

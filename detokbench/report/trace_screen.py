@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from detokbench.report.trace_cells import excerpt, shown_ids, shown_text
 from detokbench.report.trace_table import is_modelled, steps_table
 from detokbench.stops.request import StopFinish
-from detokbench.trace.compare import Comparison
-from detokbench.trace.steps import END, OPEN, Trace
+from detokbench.trace.compare import END, Comparison, Difference
+from detokbench.trace.steps import OPEN, Trace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,6 +89,8 @@ def _texts(trace: Trace) -> Iterator[str]:
         yield f"right:  {excerpt(comparison.right, position)}"
         if not (trace.error and comparison.right.startswith(trace.text)):
             yield _since(trace, comparison)
+    if isinstance(comparison, Comparison) and comparison.early is not None:
+        yield _too_early(comparison.right, comparison.early)
     yield from _finish(trace)
     if trace.error:
         last = trace.steps[-1].label
@@ -108,10 +110,16 @@ def _since(trace: Trace, comparison: Comparison) -> str:
     where = "the end" if label == END else f"step {label}"
     came, right = trace.text[position:], comparison.right[position:]
     if not came:
-        return f"They differ from {where} on: {excerpt(right, 0)} never came."
+        owed = "due at the end" if label == END else f"complete with step {label}"
+        return f"{excerpt(right, 0)}, {owed}, never came."
     if not right:
         return f"They differ from {where} on: {excerpt(came, 0)} is too much."
     return f"They differ from {where} on: {_start(came)} came, {_start(right)} is right."
+
+
+def _too_early(right: str, early: Difference) -> str:
+    character = shown_text(right[early.position])
+    return f"Too early: step {early.label} sent {character} before the bytes called for it."
 
 
 def _start(text: str) -> str:

@@ -13,7 +13,8 @@ from detokbench.report.trace_cells import (
     shown_pieces,
     shown_text,
 )
-from detokbench.trace.steps import END, Trace, TraceStep
+from detokbench.trace.compare import END
+from detokbench.trace.steps import Trace, TraceStep
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,6 +12,9 @@ from detokbench.verify.truth import Truth
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.vocabulary import Vocabulary
 
+END = "end"
+"""The label of the end of a stream, which is a step after the last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -27,11 +30,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The right text, the right end of a stream with stops, and where what came differs."""
+    """The right text, the right end of a stream with stops, and where what came differs.
+
+    ``early`` is the first character that was sent while its bytes could still have become another,
+    and the step that sent it; in the end it may have been right all the same.
+    """
 
     right: str
     finish: StopFinish | None
     difference: Difference | None
+    early: Difference | None = None
 
 
 def compare(
@@ -51,14 +59,31 @@ def compare(
     text = "".join(delta for _, delta in came)
     finish = None if stopped is None else stopped.finish
     goes_on = not stream.ended and finish is None
+    early = None if stream.has_stops else _first_early(came, right, truth.lengths, ids_per_step)
     if text == right or (goes_on and right.startswith(text)):
-        return Comparison(right, finish, None)
+        return Comparison(right, finish, None, early)
     position = _common_length(text, right)
     if position < len(text):
         label = _sender(came, position)
     else:
         label = _giver(truth.lengths, position, ids_per_step)
-    return Comparison(right, finish, Difference(label, position))
+    return Comparison(right, finish, Difference(label, position), early)
+
+
+def _first_early(
+    came: Sequence[tuple[str, str]], right: str, lengths: Sequence[int], ids_per_step: int
+) -> Difference | None:
+    """Where, while all was right so far, a step sent more than was certain by its end."""
+    sent = 0
+    for number, (label, delta) in enumerate(came, 1):
+        certain = lengths[min(number * ids_per_step, len(lengths) - 1)]
+        agree = _common_length(delta, right[sent:])
+        if label != END and sent + agree > certain:
+            return Difference(label, certain)
+        if agree < len(delta):
+            return None
+        sent += len(delta)
+    return None
 
 
 def _common_length(left: str, right: str) -> int:
@@ -80,4 +105,4 @@ def _giver(lengths: Sequence[int], position: int, ids_per_step: int) -> str:
     for ids, length in enumerate(lengths):
         if length > position:
             return str(ceil(ids / ids_per_step))
-    return "end"
+    return END

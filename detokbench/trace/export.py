@@ -8,7 +8,7 @@ from typing import Any
 
 from detokbench.paths.view import RowView
 from detokbench.stops.request import StopFinish
-from detokbench.trace.compare import Comparison
+from detokbench.trace.compare import Comparison, Difference
 from detokbench.trace.steps import Trace, TraceStep
 from detokbench.trace.tokens import TokenList
 
@@ -108,17 +108,21 @@ def _finish(finish: StopFinish | None) -> dict[str, Any] | None:
 
 def _comparison(comparison: Comparison | str) -> dict[str, Any]:
     if isinstance(comparison, str):
-        return {"right": None, "right_finish": None, "differs": None, "why_no_right": comparison}
-    difference = comparison.difference
-    differs = None
-    if difference is not None:
-        differs = {"step": difference.label, "position": difference.position}
+        nothing = ("right", "right_finish", "differs", "early")
+        return {**dict.fromkeys(nothing), "why_no_right": comparison}
     return {
         "right": comparison.right,
         "right_finish": _finish(comparison.finish),
-        "differs": differs,
+        "differs": _place(comparison.difference),
+        "early": _place(comparison.early),
         "why_no_right": None,
     }
+
+
+def _place(difference: Difference | None) -> dict[str, Any] | None:
+    if difference is None:
+        return None
+    return {"step": difference.label, "position": difference.position}
 
 
 def _dump(facts: dict[str, Any]) -> str:

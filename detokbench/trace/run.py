@@ -13,8 +13,8 @@ from detokbench.paths.row import PathRow
 from detokbench.paths.view import RowView, Viewable
 from detokbench.stops import open_stop_stream
 from detokbench.stops.request import StopFinish, StopStream, TextRow
-from detokbench.trace.compare import compare
-from detokbench.trace.steps import END, OPEN, Outcome, Trace, TraceStep
+from detokbench.trace.compare import END, compare
+from detokbench.trace.steps import OPEN, Outcome, Trace, TraceStep
 from detokbench.verify.stream import Stream, counters, one_line
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.reference import piece_of
@@ -107,7 +107,7 @@ class _Follower:
             return
         target = self._target
         for number, ids in enumerate(self._stream.steps(ids_per_step), 1):
-            step = self._step(str(number), ids, partial(target.step, ids))
+            step = self._step(str(number), ids, partial(target.step, list(ids)))
             yield step
             if step.error or self.finish is not None:
                 return
@@ -191,10 +191,10 @@ class _Follower:
 
 
 def _attempt(run: Callable[[], str]) -> tuple[str, str]:
-    """What ``run`` gives, or what it raises, in a line; a panic in Rust is no Exception."""
+    """What ``run`` gives, or what it raises, in a line; a panic in Rust and SystemExit too."""
     try:
         return run(), ""
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
         return "", one_line(error)

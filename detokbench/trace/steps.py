@@ -19,7 +19,7 @@ text, something is held. ``–``: no text, nothing held. ``wait``: the ids wait 
 since they may begin a stop. ``stop``: a stop was found. Of the end of a stream: ``end``, or
 ``lost`` where something was held and none of it came. ``error``: the path raised.
 """
-OPEN, END = "open", "end"
+OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,11 +109,13 @@ def _faults_together(
     size: int | None,
 ) -> Iterator[Fault]:
     """The same rows as one batch."""
-    path = runner.path_class(vocabulary)
     try:
+        path = runner.path_class(vocabulary)
         texts = run_rows(path, streams, size, range(len(streams)))
-    except Exception as error:
-        yield "no error", f"raised {one_line(error)}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        yield "no error", f"raised {one_line(error)} in one batch"
         return
     for number, (row, text) in enumerate(zip(rows, texts, strict=True), 1):
         expected = row.expect.text if row.expect else None

@@ -115,20 +115,25 @@ def _seen(path: str, result: Judgement, ids_per_step: int | None) -> Seen:
         laws=list(dict.fromkeys(str(breach.law) for breach in breaches)),
         step=first.step,
         expected=first.expected,
-        got=first.got,
+        got=storable(first.got),
         expected_stop=first.expected_stop,
         got_stop=first.got_stop,
-        text=observation.text,
+        text=storable(observation.text),
         error=observation.error,
         counted=observation.counted,
     )
+
+
+def storable(text: str) -> str:
+    """A text as JSON can hold it: a lone surrogate, which no encoding has, as its number."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def stream_facts(vocab: str, stream: Stream, ids_per_step: int | None) -> StreamFacts:
     """A stream as records hold it."""
     return StreamFacts(
         vocab=vocab,
-        prompt=list(stream.prompt),
+        prompt=[_storable(token_id) for token_id in stream.prompt],
         output=[_storable(token_id) for token_id in stream.output],
         ids_per_step=ids_per_step,
         skip_special_tokens=stream.flags.skip_special_tokens,

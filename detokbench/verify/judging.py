@@ -14,7 +14,7 @@ from detokbench.verify.corpus import (
     texts_with_stops,
     whole_texts,
 )
-from detokbench.verify.find import stream_facts
+from detokbench.verify.find import storable, stream_facts
 from detokbench.verify.fuzz import Fuzz
 from detokbench.verify.judge import judge
 from detokbench.verify.kinds import shape
@@ -109,10 +109,10 @@ def _judge_rows(runners: dict[str, Runner], vocabulary: Vocabulary, many_rows: b
     seen: list[tuple[RowBreach, Seen]] = []
     mixed = mixed_rows(vocabulary, text_ids(vocabulary))
     for name, runner in runners.items():
-        breaches = list(check_neighbours(runner.path_class, vocabulary, mixed))
-        many = check_number(runner.path_class, vocabulary) if many_rows else None
-        breaches += [] if many is None else [many]
-        answer.tally.judged[name, Law.ROWS] = 3 * len(mixed) + int(many_rows)
+        checks = [check_neighbours(runner.path_class, vocabulary, mixed)]
+        checks += [check_number(runner.path_class, vocabulary)] if many_rows else []
+        breaches = [breach for check in checks for breach in check.breaches]
+        answer.tally.judged[name, Law.ROWS] = sum(check.judged for check in checks)
         answer.tally.broken[name, Law.ROWS] = len(breaches)
         seen += [(breach, _seen_in(name, breach)) for breach in breaches[:1]]
     answer.differences = _merged(seen, vocabulary)
@@ -134,9 +134,9 @@ def _seen_in(path: str, breach: RowBreach) -> Seen:
         path=path,
         laws=[str(Law.ROWS)],
         step=len(breach.stream.output) + 1,
-        expected=breach.expected,
-        got=breach.got,
-        text=breach.got,
+        expected=storable(breach.expected),
+        got=storable(breach.got),
+        text=storable(breach.got),
         error=breach.error,
     )
 
@@ -158,7 +158,7 @@ def _rows_differ(group: Sequence[tuple[RowBreach, Seen]], vocabulary: Vocabulary
         input=facts,
         pieces=[repr(table.pieces[i]) for i in breach.stream.output],
         prompt_pieces=[repr(table.pieces[i]) for i in breach.stream.prompt],
-        right=breach.expected,
+        right=storable(breach.expected),
         seen=[one for _, one in group],
         origin=f"{breach.rows:,} rows open, some left idle" if breach.rows >= MANY_ROWS else "rows",
         command=f"detokbench verify {first.path} --vocab {vocabulary.name} --laws rows",

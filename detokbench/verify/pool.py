@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(
         max_workers=jobs or len(usable_cpus()),
         mp_context=get_context("spawn"),  # tokenizers has threads, which a fork would lose
+        initializer=_leave_standard_output,
     )
     try:
         yield pool
@@ -38,12 +40,18 @@ def worker_pool(jobs: int | None) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _leave_standard_output() -> None:
+    """What a path prints must not lie among the record or the screen of the parent."""
+    with suppress(OSError):  # nothing to do where standard error is closed
+        os.dup2(2, 1)
+
+
 def answers(
     pool: ProcessPoolExecutor, work: Callable[[_Task], _Answer], tasks: Iterable[_Task]
 ) -> Iterator[tuple[_Task, _Answer]]:
     """Each task with its answer, as they come.
 
-    Raises DetokbenchError where a worker process died.
+    Raises DetokbenchError where a worker process died, or a task would have ended it.
     """
     with _interrupts_ignored():
         futures = {pool.submit(work, task): task for task in tasks}
@@ -55,6 +63,8 @@ def answers(
                 f"a worker process died, perhaps in {futures[future]}; check the paths one at a "
                 "time to see which of them does it"
             ) from error
+        except SystemExit as error:
+            raise DetokbenchError(f"a path ends the process, in {futures[future]}") from error
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from detokbench.paths.protocol import Flags, PathClass
 from detokbench.verify.kinds import Kind, representatives
@@ -28,6 +28,14 @@ class RowBreach:
     error: str = ""
 
 
+@dataclass(slots=True)
+class RowsJudged:
+    """How many rows beside others were compared with the same alone, and those that differed."""
+
+    judged: int = 0
+    breaches: list[RowBreach] = field(default_factory=list)
+
+
 def mixed_rows(vocabulary: Vocabulary, texts: dict[str, list[int]]) -> list[Stream]:
     """Rows of different scripts, lengths, prompts and flags, as a batch mixes them."""
     special = sorted(vocabulary.id_bytes.special_ids)[:2]
@@ -42,38 +50,90 @@ def mixed_rows(vocabulary: Vocabulary, texts: dict[str, list[int]]) -> list[Stre
 
 def check_neighbours(
     path_class: PathClass, vocabulary: Vocabulary, streams: Sequence[Stream]
+) -> RowsJudged:
+    """Each row alone, then all together, in order, in reverse, and rotated.
+
+    Rows that raise alone are left out: that is no matter of their neighbours.
+    """
+    result = RowsJudged()
+    for ids_per_step, turn in ((1, _in_order), (1, _in_reverse), (3, _rotated)):
+        alone = [text_alone(path_class, vocabulary, stream, ids_per_step) for stream in streams]
+        rows = [
+            (stream, text) for stream, text in zip(streams, alone, strict=True) if text is not None
+        ]
+        result.judged += len(rows)
+        if rows:
+            result.breaches += _check_together(
+                path_class, vocabulary, rows, ids_per_step, turn(len(rows))
+            )
+    return result
+
+
+def _in_order(count: int) -> list[int]:
+    return list(range(count))
+
+
+def _in_reverse(count: int) -> list[int]:
+    return list(range(count - 1, -1, -1))
+
+
+def _rotated(count: int) -> list[int]:
+    return [(i + 3) % count for i in range(count)]
+
+
+def text_alone(
+    path_class: PathClass, vocabulary: Vocabulary, stream: Stream, ids_per_step: int = 1
+) -> str | None:
+    """What a stream gives on a path that serves no other; None where it raises."""
+    try:
+        return run_rows(path_class(vocabulary), [stream], ids_per_step, [0])[0]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None
+
+
+def _check_together(
+    path_class: PathClass,
+    vocabulary: Vocabulary,
+    rows: Sequence[tuple[Stream, str]],
+    ids_per_step: int,
+    order: Sequence[int],
 ) -> Iterator[RowBreach]:
-    """Each row alone, then all together, in order, in reverse, and rotated."""
-    count = len(streams)
-    orders = (range(count), range(count - 1, -1, -1), [(i + 3) % count for i in range(count)])
+    streams = [stream for stream, _ in rows]
     try:
-        alone = [run_rows(path_class(vocabulary), [stream], 1, [0])[0] for stream in streams]
-        for ids_per_step, order in zip((1, 1, 3), orders, strict=True):
-            if ids_per_step != 1:
-                alone = [
-                    run_rows(path_class(vocabulary), [stream], ids_per_step, [0])[0]
-                    for stream in streams
-                ]
-            together = run_rows(path_class(vocabulary), streams, ids_per_step, list(order))
-            for stream, expected, got in zip(streams, alone, together, strict=True):
-                if got != expected:
-                    yield RowBreach(stream, count, expected, got)
-    except Exception as error:
-        yield RowBreach(streams[0], count, "", "", one_line(error))
+        together = run_rows(path_class(vocabulary), streams, ids_per_step, order)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        stream, expected = rows[0]
+        yield RowBreach(stream, len(rows), expected, "", one_line(error))
+        return
+    for (stream, expected), got in zip(rows, together, strict=True):
+        if got != expected:
+            yield RowBreach(stream, len(rows), expected, got)
 
 
-def check_number(path_class: PathClass, vocabulary: Vocabulary) -> RowBreach | None:
-    """Whether the first rows keep their text while far more rows are open than usual."""
+def check_number(path_class: PathClass, vocabulary: Vocabulary) -> RowsJudged:
+    """Whether the first rows keep their text while far more rows are open than usual.
+
+    Judges nothing of a path that raises with a single row.
+    """
     kinds = representatives(vocabulary.id_bytes, vocabulary.encode)
-    word = kinds[Kind.SPACED][0]
+    word = next(kinds[kind][0] for kind in (Kind.SPACED, *Kind) if kind in kinds)
     stream = Stream((word,), (word, word, word), origin="many rows")
+    expected = text_alone(path_class, vocabulary, stream)
+    if expected is None:
+        return RowsJudged()
     try:
-        (expected,) = run_rows(path_class(vocabulary), [stream], 1, [0])
         got = _among_many(path_class, vocabulary, stream)
-    except Exception as error:
-        return RowBreach(stream, MANY_ROWS, "", "", one_line(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return RowsJudged(1, [RowBreach(stream, MANY_ROWS, expected, "", one_line(error))])
     wrong = next((text for text in got if text != expected), None)
-    return None if wrong is None else RowBreach(stream, MANY_ROWS, expected, wrong)
+    breaches = [] if wrong is None else [RowBreach(stream, MANY_ROWS, expected, wrong)]
+    return RowsJudged(1, breaches)
 
 
 def _among_many(path_class: PathClass, vocabulary: Vocabulary, stream: Stream) -> list[str]:

@@ -17,7 +17,7 @@ from detokbench.verify.judging import do_judge
 from detokbench.verify.laws import SINGLE_STREAM_LAWS, Law
 from detokbench.verify.pool import answers, worker_pool
 from detokbench.verify.tally import Tally
-from detokbench.verify.tasks import Bench, FindTask, JudgeTask, look_at
+from detokbench.verify.tasks import Bench, FindTask, Found, Judged, JudgeTask, look_at
 from detokbench.workload.cases import Case
 
 _FUZZ_CHUNK = 500
@@ -56,6 +56,19 @@ class Collected:
     warnings: list[str] = field(default_factory=list)
     error: BaseException | None = None
     seconds: float = 0.0
+
+    def add(self, task: JudgeTask, judged: Judged) -> None:
+        """What a part of the run has seen."""
+        self.tallies[task.vocabulary].merge(judged.tally)
+        self.differences += judged.differences
+        self.growth += judged.growth
+
+    def add_found(self, vocabulary: str, found: Found) -> None:
+        """What came of shrinking and of the cases on one vocabulary."""
+        self.tallies[vocabulary].merge(found.tally)
+        self.differences += found.differences
+        self.cases += found.cases
+        self.warnings += found.warnings
 
 
 def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected:
@@ -118,11 +131,15 @@ def _judge(
     progress: Progress,
 ) -> None:
     tasks = list(judge_tasks(wanted))
-    for done, (task, judged) in enumerate(answers(pool, partial(do_judge, bench), tasks), 1):
-        collected.tallies[task.vocabulary].merge(judged.tally)
-        collected.differences += judged.differences
-        collected.growth += judged.growth
-        progress("streaming", 0.9 * done / len(tasks))
+    finished: dict[JudgeTask, Judged] = {}
+    try:
+        for task, judged in answers(pool, partial(do_judge, bench), tasks):
+            finished[task] = judged
+            progress("streaming", 0.9 * len(finished) / len(tasks))
+    finally:  # in the order of the tasks: the record is the same whichever process was faster
+        for task in tasks:
+            if task in finished:
+                collected.add(task, finished[task])
 
 
 def judge_tasks(wanted: Wanted) -> Iterator[JudgeTask]:
@@ -166,12 +183,15 @@ def _find(
         FindTask(name, wanted.laws, collected.tallies[name], _cases_on(wanted.cases, name))
         for name in wanted.vocabularies
     ]
-    for done, (task, found) in enumerate(answers(pool, partial(do_find, bench), tasks), 1):
-        collected.tallies[task.vocabulary].merge(found.tally)
-        collected.differences += found.differences
-        collected.cases += found.cases
-        collected.warnings += found.warnings
-        progress("shrinking", 0.9 + 0.1 * done / len(tasks))
+    finished: dict[str, Found] = {}
+    try:
+        for task, found in answers(pool, partial(do_find, bench), tasks):
+            finished[task.vocabulary] = found
+            progress("shrinking", 0.9 + 0.1 * len(finished) / len(tasks))
+    finally:
+        for name in wanted.vocabularies:
+            if name in finished:
+                collected.add_found(name, finished[name])
 
 
 def _cases_on(cases: tuple[Case, ...], vocabulary: str) -> tuple[Case, ...]:

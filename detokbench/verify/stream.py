@@ -86,7 +86,10 @@ class Runner:
         return Runner(self.path_class, self._vocabulary)
 
     def run(self, stream: Stream, ids_per_step: int | None) -> Observation:
-        """Stream it. What the path raises is noted, never passed on."""
+        """Stream it. What the path raises is noted, never passed on, but for Ctrl-C.
+
+        A panic in Rust and ``SystemExit`` are no Exceptions, and noted all the same.
+        """
         seen = Observation()
         path = self._path
         before: dict[str, int] = {}
@@ -95,7 +98,9 @@ class Runner:
             before = counters(path)
             row: TextRow = PathRow(path, list(stream.prompt), stream.flags)
             self._follow(stream, ids_per_step, row, seen)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             seen.error = one_line(error)
             self._path = None
         else:
@@ -149,18 +154,26 @@ class Runner:
 
 def counters(path: DetokPath) -> dict[str, int]:
     """What a path counts of itself: its public whole numbers (``bad_ids`` and the like)."""
-    names = [name for name in dir(path) if not name.startswith("_")]
-    values = {name: getattr(path, name, None) for name in names}
-    return {
-        name: value
-        for name, value in values.items()
-        if isinstance(value, int) and not isinstance(value, bool)
-    }
+    counted = {}
+    for name in dir(path):
+        if name.startswith("_"):
+            continue
+        try:
+            value = getattr(path, name)
+        except Exception:
+            continue  # a property that fails counts nothing
+        if isinstance(value, int) and not isinstance(value, bool):
+            counted[name] = value
+    return counted
 
 
 def one_line(error: BaseException) -> str:
     """An exception as ``TypeError: what it says``, cut to a line."""
-    words = " ".join(str(error).split())
+    try:
+        words = " ".join(str(error).split())
+    except Exception:
+        words = "(it cannot say what)"
+    words = words.encode("utf-8", "backslashreplace").decode()  # as JSON can hold it
     said = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return said if len(said) <= 160 else said[:159] + "…"
 

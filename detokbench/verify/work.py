@@ -47,7 +47,9 @@ def growth_of(path_class: PathClass, vocabulary: Vocabulary) -> Iterator[Growth]
         try:
             work, is_modelled = count_work(path_class, vocabulary, ids)
             times = _times_us(path_class, vocabulary, ids)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             continue
         means = [_mean(work[length - _AROUND : length + _AROUND]) for length in LENGTHS]
         yield Growth(

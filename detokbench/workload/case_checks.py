@@ -58,6 +58,14 @@ def _check_ids_per_step(case: CaseTable, where: KeyPath, places: Places) -> None
 def _check_row(row: RowTable, where: KeyPath, places: Places) -> None:
     if not row.output:
         places.refuse((*where, "output"), "expected a text or a list of ids that is not empty")
+    for position, token_id in enumerate(row.output):
+        if isinstance(token_id, list | dict):
+            kind = "table" if isinstance(token_id, dict) else "list"
+            places.refuse((*where, "output", position), f"expected an id or the like, got {kind}")
+    for position, stop_id in enumerate(_stop_ids(row)):
+        if type(stop_id) is not int or not -(1 << 63) <= stop_id < 1 << 63:
+            key = "stop_ids" if position < len(row.stop_ids) else "output"
+            places.refuse((*where, key), f"{stop_id!r} is no id to stop at")
     if row.min_tokens < 0:
         places.refuse((*where, "min_tokens"), f"expected 0 or more, got {row.min_tokens}")
     if "" in row.stop:
@@ -69,6 +77,12 @@ def _check_row(row: RowTable, where: KeyPath, places: Places) -> None:
             places.refuse((*where, "stop_regex"), f"'{pattern}' is not valid: {error}")
     if row.expect is not None:
         _check_expect(row, row.expect, (*where, "expect"), places)
+
+
+def _stop_ids(row: RowTable) -> tuple[Any, ...]:
+    """The ids that may stop a row: those named, and its last where it ends at one."""
+    last = row.output[-1:] if row.end == "stop-id" and not isinstance(row.output, str) else ()
+    return (*row.stop_ids, *last)
 
 
 def _check_expect(row: RowTable, expect: ExpectTable, where: KeyPath, places: Places) -> None:

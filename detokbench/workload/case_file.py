@@ -100,6 +100,8 @@ def read_case_file(path: Path) -> tuple[CaseFile, Places]:
     except tomllib.TOMLDecodeError as error:
         line = error_line(text, error)
         raise usage_error(f"cases {path.name}, line {line}: not TOML: {error}") from error
+    except RecursionError as error:
+        raise usage_error(f"cases {path.name}: too many lists or tables in each other") from error
     places = Places(path.name, text)
     try:
         return msgspec.convert(tables, CaseFile), places
@@ -110,7 +112,7 @@ def read_case_file(path: Path) -> tuple[CaseFile, Places]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors may write a BOM
     except UnicodeDecodeError as error:
         raise usage_error(f"cases {path.name} is not UTF-8: {error.reason}") from error
     except FileNotFoundError as error:
