@@ -235,3 +235,23 @@ def test_a_command_says_all_that_is_not_default():
         "detokbench trace slow --vocab tekken --prompt-ids 5 --output-ids 1,2 --ids-per-step 2 "
         "--stop 'a b' --min-tokens 2 --keep-stop --keep-special --no-end"
     )
+
+
+@pytest.mark.parametrize(
+    ("vocab", "output", "shown", "other"),
+    [(SPM, (13, 0, 272), 1, 3), ("llama-3", (19113, 9468, 97, 245, 9468, 97, 245), 3, 1)],
+)
+def test_two_numbers_of_ids_a_step_are_shown_at_the_one_that_gives_wrong_text(
+    vocab, output, shown, other
+):
+    path = "text-streamer" if vocab == SPM else "batch-decode"
+    tally, finder = tally_of(vocab, [Stream((), output)], [path], (1, 3))
+    found = finder.differences(tally, {Law.IDS_PER_STEP})
+    (difference,) = [d for d in found if Law.IDS_PER_STEP in seen_by(d, path).laws]
+    assert (difference.input.ids_per_step == 1) == (shown == 1)
+    seen = seen_by(difference, path)
+    assert seen.text != difference.right
+    assert set(seen.laws) - {Law.IDS_PER_STEP}
+    right_at = Stream((), tuple(difference.input.output))
+    runner = Runner(load_path_class(path), vocabulary(vocab))
+    assert runner.run(right_at, other).text == difference.right

@@ -190,7 +190,7 @@ def test_lone_surrogates_are_stored_as_numbers():
         "sends": Runner(path_with(step=lambda self, rows, ids: ["\udcff" for _ in rows]), on),
         "says": Runner(path_with(step=_raising(said)), on),
     }
-    found = Finder(on, runners).describe(Stream((), (HELLO,)), 1, "a test")
+    found = Finder(on, runners).describe(Stream((), (HELLO,)), 1, 1, "a test")
     sends, says = found.seen
     assert (sends.got, sends.text, says.error) == ("\\udcff", "\\udcff", "RuntimeError: \\udcff")
     assert msgspec.json.encode(found)

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from detokbench.records.verify import Difference, Seen, StreamFacts
-from detokbench.verify.judge import Judgement, judge
+from detokbench.verify.judge import Breach, Judgement, judge
 from detokbench.verify.kinds import Kind, odd_kinds, representatives
 from detokbench.verify.laws import Law
 from detokbench.verify.show import trace_command
 from detokbench.verify.shrink import Shrinker
-from detokbench.verify.stream import Runner, Stream
+from detokbench.verify.stream import Observation, Runner, Stream
 from detokbench.verify.tally import Example, Key, Tally
 from detokbench.verify.truth import Truth
 from detokbench.vocab.reference import piece_of
@@ -40,9 +40,10 @@ class Finder:
                 if (example.stream, key) in shown:
                     continue
                 small, size = self._shrink(key, example)
-                identity = (small, size)
+                sizes = self._shown_sizes(key, small, size)
+                identity = (small, *sizes)
                 if identity not in found:
-                    found[identity] = self.describe(small, size, example.stream.origin)
+                    found[identity] = self.describe(small, *sizes, example.stream.origin)
                 for seen in found[identity].seen:
                     shown |= {(example.stream, (seen.path, Law(law))) for law in seen.laws}
         return list(found.values())
@@ -61,16 +62,33 @@ class Finder:
         shrinker = Shrinker(breaks, self._plain)
         return shrinker.shrink(example.stream, example.ids_per_step, example.position)
 
-    def describe(self, stream: Stream, ids_per_step: int | None, origin: str) -> Difference:
-        """What every path makes of a stream; paths that keep all laws are left out."""
+    def _shown_sizes(
+        self, key: Key, stream: Stream, size: int | None
+    ) -> tuple[int | None, int | None]:
+        """The number of ids a step to show it at, where the text is wrong, and the other one."""
+        path, law = key
+        if law is not Law.IDS_PER_STEP or size == 1:
+            return size, 1
+        text = self._runners[path].fresh().run(stream, size).text
+        return (size, 1) if text != Truth(stream, self._vocabulary).text else (1, size)
+
+    def describe(
+        self, stream: Stream, ids_per_step: int | None, beside: int | None, origin: str
+    ) -> Difference:
+        """What every path makes of a stream; paths that keep all laws are left out.
+
+        The law of ids a step is judged by ``ids_per_step`` and ``beside``.
+        """
         truth = Truth(stream, self._vocabulary)
+        sizes = tuple(dict.fromkeys((beside, ids_per_step)))
         seen = []
         for name, runner in self._runners.items():
             if not runner.can_judge(stream):
                 continue
-            result = judge(runner.fresh(), stream, truth, _sizes_for(None, ids_per_step))
-            if result.breaches:
-                seen.append(_seen(name, result, ids_per_step))
+            result = judge(runner.fresh(), stream, truth, sizes)
+            breaches = _breaches_at(ids_per_step, result, truth)
+            if breaches:
+                seen.append(_seen(name, breaches, result.observations[ids_per_step]))
         facts = stream_facts(self._vocabulary.name, stream, ids_per_step)
         all_ids = (*stream.prompt, *stream.output)
         right = truth.stopped.text if stream.has_stops else truth.text
@@ -96,20 +114,28 @@ class Finder:
         return ["no id" if piece is None else repr(piece) for piece in pieces]
 
 
-def _sizes_for(law: Law | None, ids_per_step: int | None) -> tuple[int | None, ...]:
+def _sizes_for(law: Law, ids_per_step: int | None) -> tuple[int | None, ...]:
     """One id a step too, where a law compares numbers of ids a step."""
-    if ids_per_step == 1 or law not in {None, Law.IDS_PER_STEP}:
-        return (ids_per_step,)
-    return (1, ids_per_step)
+    return (1, ids_per_step) if law is Law.IDS_PER_STEP else (ids_per_step,)
 
 
-def _seen(path: str, result: Judgement, ids_per_step: int | None) -> Seen:
-    """What one path made of it, at the number of ids a step at which it is shown."""
-    breaches = sorted(
-        result.breaches, key=lambda b: (b.ids_per_step != ids_per_step, list(Law).index(b.law))
-    )
-    first = min(breaches, key=lambda b: (b.ids_per_step != ids_per_step, b.step))
-    observation = result.observations[first.ids_per_step]
+def _breaches_at(ids_per_step: int | None, result: Judgement, truth: Truth) -> list[Breach]:
+    """What went wrong at this number of ids a step, by law.
+
+    Where two numbers give two texts, that is held against the one whose text is wrong.
+    """
+    is_wrong = result.observations[ids_per_step].text != truth.text
+    found = [
+        breach
+        for breach in result.breaches
+        if (is_wrong if breach.law is Law.IDS_PER_STEP else breach.ids_per_step == ids_per_step)
+    ]
+    return sorted(found, key=lambda breach: list(Law).index(breach.law))
+
+
+def _seen(path: str, breaches: Sequence[Breach], observation: Observation) -> Seen:
+    """What one path made of it; the step is that of the first breach, of two the first law's."""
+    first = min(breaches, key=lambda b: (b.law is Law.IDS_PER_STEP, b.step))
     return Seen(
         path=path,
         laws=list(dict.fromkeys(str(breach.law) for breach in breaches)),

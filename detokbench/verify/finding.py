@@ -59,7 +59,7 @@ def _case_difference(finder: Finder, stream: Stream, case: Case) -> Difference |
     if stream.stops.regexes:
         return None
     for size in step_sizes_of(case):
-        difference = finder.describe(stream, size, stream.origin)
+        difference = finder.describe(stream, size, 1, stream.origin)
         if difference.seen:
             difference.report = case.report
             return difference
