@@ -1,24 +1,19 @@
-"""The format of cases, and the cases that come with the package."""
+"""The format of cases; what those of the package show is in test_known_faults.py."""
 
-import codecs
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from streaming import assert_error, build, deltas, one_by_one, stream, vocabulary
+from streaming import assert_error
 
 from detokbench.errors import DetokbenchError, ExitCode
-from detokbench.paths import Flags, load_path_class, path_names
+from detokbench.paths import Flags
 from detokbench.stops.request import StopRequest
-from detokbench.vocab import known_vocabularies
 from detokbench.workload.case_file import ExpectTable
-from detokbench.workload.cases import Case, CaseRow, case_names, load_cases, shipped_cases
-from detokbench.workload.scenario import scenario_names
+from detokbench.workload.cases import CaseRow, load_cases
 from detokbench.workload.toml_lines import KeyLines
 
-STEP_SIZES = (1, 2, 3, 4, 7, "all")
 HEAD = '[[case]]\nname = "X"\ntitle = "T"\nvocabulary = "llama-3"\n'
 WHOLE = HEAD + "output = [9906, 1917]\n"
 
@@ -243,115 +238,3 @@ def _over_several_lines(value: Any) -> str:
     if isinstance(value, list):
         return "[\n" + "".join(f"  {item}, # ]\n" for item in value) + "]"
     return str(value)
-
-
-# The cases that come with the package
-
-SHIPPED = shipped_cases()
-NAMES = [case.name for case in SHIPPED]
-
-
-def reference(case: Case, row: CaseRow) -> str:
-    """The text of a row's bytes by Python's own decoder, from the vocabulary's table alone."""
-    table = vocabulary(case.vocabulary).id_bytes
-    skipped = table.special_ids if row.flags.skip_special_tokens else frozenset()
-
-    def join(ids: Sequence[Any]) -> bytes:
-        real = [i for i in ids if isinstance(i, int) and 0 <= i < len(table.pieces)]
-        return b"".join(table.pieces[i] or b"" for i in real if i not in skipped)
-
-    before, data = join(row.prompt_ids), join(ids_of_text(row))
-    if table.strips_leading_space and not before:
-        data = data.removeprefix(b" ")
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    decoder.decode(before)
-    return decoder.decode(data, final=row.end != "open")
-
-
-def ids_of_text(row: CaseRow) -> list[Any]:
-    """The output without the stop id that ends it."""
-    return row.output_ids[:-1] if row.end == "stop-id" else row.output_ids
-
-
-def has_stops(case: Case) -> bool:
-    rows = case.rows(vocabulary(case.vocabulary).encode)
-    return any(row.stops.strings or row.stops.regexes or row.stops.stop_ids for row in rows)
-
-
-def is_right(case: Case, path: str) -> bool:
-    """Whether a path gives what the case expects for every number of ids a step."""
-    rows = case.rows(vocabulary(case.vocabulary).encode)
-    try:
-        return all(
-            _texts_are_right(case, path, rows, size) for size in case.step_sizes or STEP_SIZES
-        ) and all(_deltas_are_right(case, path, row) for row in rows)
-    except Exception:
-        return False  # for a path that is not ours, an exception is an answer too
-
-
-def _texts_are_right(case: Case, path: str, rows: list[CaseRow], size: int | str) -> bool:
-    sequences = [ids_of_text(row) for row in rows]
-    prompts, flags = [row.prompt_ids for row in rows], [row.flags for row in rows]
-    expected = [row.expect.text for row in rows if row.expect is not None]
-    ids_per_step = max(map(len, sequences)) if size == "all" else int(size)
-    made = build(path, vocabulary(case.vocabulary))
-    if rows[0].end == "open":
-        (ids,) = sequences
-        steps = [ids[i : i + ids_per_step] for i in range(0, len(ids), ids_per_step)]
-        return "".join(deltas(made, steps, prompts[0], flags[0])[:-1]) == expected[0]
-    return stream(made, sequences, ids_per_step, prompts, flags) == expected
-
-
-def _deltas_are_right(case: Case, path: str, row: CaseRow) -> bool:
-    if row.expect is None or row.expect.deltas is None:
-        return True
-    made = build(path, vocabulary(case.vocabulary))
-    sent = deltas(made, one_by_one(ids_of_text(row)), row.prompt_ids, row.flags)
-    expected = row.expect.deltas
-    return sent == [*expected, *[""] * (len(sent) - len(expected))]
-
-
-WITHOUT_STOPS = [case for case in SHIPPED if not has_stops(case)]
-BY_NAME = {"argvalues": WITHOUT_STOPS, "ids": lambda case: case.name}
-
-
-def test_shipped_cases_have_names_of_their_own_and_known_vocabularies_and_paths():
-    assert case_names() == NAMES
-    assert len(set(NAMES)) == len(NAMES) >= 75
-    known = {known.name for known in known_vocabularies()}
-    for case in SHIPPED:
-        assert case.vocabulary in known
-        assert set(case.differ) <= set(path_names()) - {"byte-table"}
-        assert "#" in case.report or case.report == "found by detokbench"
-        for row in case.rows(spell):
-            assert row.expect is not None
-            assert row.expect.text is not None
-    assert not set(NAMES) & set(scenario_names())
-
-
-def test_every_row_of_the_sections_on_text_is_there():
-    rows = {name.split("-")[0] for name in NAMES}
-    text = {"A1", "A2", "A3", "A5", "A6", "B2", "B3", "B4", "B5", "C1", "C2", "C3", "D2", "D3"}
-    assert text | {"E1", "E2", "E3", "E5", "E7", "E8", "E10", "E11", "E12", "F2"} <= rows
-    assert {"G1", "H5", "J1", "J3"} <= rows
-
-
-@pytest.mark.parametrize("case", **BY_NAME)
-def test_what_a_shipped_case_expects_is_what_its_bytes_say(case):
-    for row in case.rows(vocabulary(case.vocabulary).encode):
-        assert row.expect is not None
-        assert row.expect.text == reference(case, row)
-        if row.expect.deltas is not None:
-            assert "".join(row.expect.deltas) == row.expect.text
-
-
-@pytest.mark.parametrize("case", **BY_NAME)
-def test_byte_table_is_right_in_every_shipped_case(case):
-    assert is_right(case, "byte-table")
-
-
-@pytest.mark.parametrize("case", **BY_NAME)
-def test_the_paths_said_to_differ_are_those_that_do(case):
-    on = vocabulary(case.vocabulary)
-    paths = [name for name in path_names() if load_path_class(name).why_not(on) is None]
-    assert {path for path in paths if not is_right(case, path)} == set(case.differ)

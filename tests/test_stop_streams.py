@@ -587,6 +587,20 @@ def test_stops_without_detokenisation_are_refused() -> None:
         streaming.assert_error(caught, ExitCode.USAGE, r"stop 'a\n' needs text")
 
 
+@pytest.mark.parametrize("style", ["characters", "tokens", "matcher"])
+def test_a_request_that_is_not_detokenised_stops_on_ids_alone(style: StopStyle) -> None:
+    def opened(request: StopRequest) -> StopStream:
+        return open_stop_stream(style, request, None, lambda text: [], lambda ids: "")
+
+    with pytest.raises(DetokbenchError) as caught:
+        opened(StopRequest(strings=("END",)))
+    streaming.assert_error(caught, ExitCode.USAGE, "stop 'END' needs text")
+    stream = opened(StopRequest(stop_ids=frozenset({7})))
+    assert (stream.step([5, 7, 9]), stream.end()) == ("", "")
+    assert stream.finish is not None
+    assert (stream.finish.matched, stream.finish.kept_ids) == (7, 2)
+
+
 def test_an_empty_stop_is_named_by_its_place() -> None:
     refuse_empty_stop(" ", "--stop")
     with pytest.raises(DetokbenchError) as caught:

@@ -1,9 +1,11 @@
 """``sweep``: what it refuses, what it measures on a small run, and what it makes of a record."""
 
+import io
 import json
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from detokbench.bench.plan import Cell
 from detokbench.bench.sweep import sweep_cells
@@ -18,6 +20,7 @@ from detokbench.records.sweep import Sweep, SweepOptions
 from detokbench.report.kinds import draw_chart
 from detokbench.report.model_check import model_errors
 from detokbench.report.sweep_reading import read_sweep, recommend
+from detokbench.report.sweep_screen import print_sweep
 from detokbench.tstep.curves import Deployment
 from detokbench.tstep.gpus import find_gpu
 from detokbench.tstep.shapes import find_shape
@@ -185,8 +188,18 @@ def test_an_interrupted_sweep_is_resumed(tmp_path, monkeypatch, capsys):
 def test_json_is_the_record(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     arguments = [*SMALL, "--paths", "byte-table", "--no-chart", "--json", "--out", "r.json"]
-    assert main(["sweep", *arguments]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "r.json").read_text())
+    assert main(["sweep", *arguments, "--stop", "<|eot_id|>"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record == json.loads((tmp_path / "r.json").read_text())
+    assert any("'<|eot_id|>': it cannot match" in warning for warning in record["warnings"])
+
+
+def test_what_is_warned_of_is_no_markup():
+    record = sweep_record()
+    record.warnings = ["stop '[/INST]' is the special token '[/INST]'"]
+    out = io.StringIO()
+    print_sweep(record, Console(file=out, width=100))
+    assert "! stop '[/INST]' is the special token '[/INST]'" in out.getvalue()
 
 
 def crossing(sweep, path, counted, context):

@@ -538,12 +538,15 @@ def test_the_screen_of_a_real_run(measured):
 
 
 def test_json_and_no_streaming_on_a_python_tokenizer(capfd, tmp_path):
-    arguments = ["--vocab", "tekken", "--no-streaming", "--stop", "END", "--json", "--no-chart"]
+    arguments = ["--vocab", "tekken", "--no-streaming", "--json", "--no-chart"]
+    arguments += ["--stop", "END", "--stop", "[/INST]"]
     out = str(tmp_path / "r.json")
     assert main(["tail-str", "--quick", *arguments, "--out", out]) == ExitCode.OK
     shown = json.loads(capfd.readouterr().out)
     assert shown == json.loads((tmp_path / "r.json").read_text())
     assert shown["vocabulary"]["tokenizer"] == "Python"
+    (warning,) = (line for line in shown["warnings"] if line.startswith("stop "))
+    assert warning.startswith("stop '[/INST]' is the special token '[/INST]': it cannot match")
     assert {row["metric"] for row in shown["rows"]} == {
         "floor", "decode", "contain", "finish_check", "both_checks",
     }  # fmt: skip

@@ -16,6 +16,7 @@ from detokbench.paths import load_path_class
 from detokbench.report.trace_cells import excerpt, shown_text
 from detokbench.stops.request import StopRequest
 from detokbench.trace import Difference, Trace, trace_stream
+from detokbench.trace.given import given_case
 from detokbench.verify.stream import Stream
 
 PATHS = ("naive", "text-streamer", "slow", "fast", "batch-decode", "row-decode", "byte-table")
@@ -353,3 +354,44 @@ def test_a_case_is_taken_as_it_is(capsys):
     assert main(["trace", "slow", "--case", "B2", "--output", "x"]) == 2
     assert main(["trace", "slow", "--case", "B22"]) == 2
     assert "B2" in capsys.readouterr().err
+
+
+def test_a_case_is_named_with_what_it_says_of_the_path(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    out = printed(capsys, "slow", "--case", "B2").splitlines()
+    assert out[0].startswith("case B2 (ai-dynamo/dynamo#12630): The look-back into the prompt")
+    assert out[1] == "known to differ: '���� ok', all with the last id"
+    assert not any("known" in line for line in printed(capsys, "fast", "--case", "B2").splitlines())
+
+
+def test_the_rows_of_a_case_are_taken_one_by_one(capsys):
+    """E5: min_tokens from 0 to 6."""
+    assert "stop:   '\\n', 2 ids kept" in printed(capsys, "fast", "--case", "E5")
+    out = printed(capsys, "fast", "--case", "E5", "--row", "3")
+    assert "row 3 of 7" in out and "after 2 ids" in out and "stop:   '\\n', 4 ids kept" in out
+    for arguments, says in (
+        (["--case", "E5", "--row", "8"], "case E5 has 7 rows, got 8"),
+        (["--case", "B2", "--row", "2"], "case B2 has 1 row, got 2"),
+        (["--output", "a", "--row", "1"], "--row needs a --case"),
+    ):
+        assert main(["trace", "fast", *arguments]) == ExitCode.USAGE
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "size"),
+    [
+        ("A1", "batch-decode", 3),
+        ("A1", "fast", 1),
+        ("H5", "fast", 3),
+        ("open-in-character", "row-decode", 2),
+    ],
+)
+def test_a_case_comes_with_as_many_ids_a_step_as_show_its_fault(name, path, size):
+    case = given_case(name, 1)
+    assert case.ids_per_step(load_path_class(path)) == size
+
+
+def test_ids_that_are_no_numbers_are_shown_as_python_writes_them(capsys):
+    assert "'1917'" in printed(capsys, "fast", "--case", "C1-text")
+    assert "1917.0" in printed(capsys, "fast", "--case", "C1-float")

@@ -11,6 +11,7 @@ from detokbench.cli import main
 from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.store import read_record
 from detokbench.records.verify import verify_details
+from detokbench.verify.case_results import warnings_about
 from detokbench.verify.laws import Law
 from detokbench.verify.run import judge_tasks, run_tasks
 from detokbench.verify.wanted import required_paths, wanted_from
@@ -76,6 +77,39 @@ def test_cases_of_the_users_own(tmp_path, text, code):
         "byte-table": verdict,
         "fast": verdict,
     }
+
+
+def test_a_stop_that_cannot_match_is_warned_of_by_case_and_name(tmp_path, capsys):
+    """E8; the shipped case says that it does not match, so that nothing is warned of."""
+    file = tmp_path / "mine.toml"
+    stop = OWN_CASE.format(text="'Hello'").replace("[22557, 1526]", "[22557, 2]\nstop = ['</s>']")
+    file.write_text(stop)
+    code, _ = verify(tmp_path, "byte-table", "--cases", str(file), "--laws", "stops")
+    assert code == ExitCode.OK
+    says = "! case mine: stop '</s>' is the special token '</s>': it cannot match where"
+    assert says in capsys.readouterr().out
+    file.write_text(f"{stop}stop = false\n")
+    verify(tmp_path / "again", "byte-table", "--cases", str(file), "--laws", "stops")
+    assert "\n! " not in capsys.readouterr().out
+    for case in shipped_cases():
+        assert warnings_about(case, vocabulary(case.vocabulary)) == []
+
+
+def test_a_case_that_came_out_otherwise_says_what_was_expected(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text(OWN_CASE.format(text="'Hello'"))
+    verify(tmp_path, "byte-table", "--cases", str(file), "--laws", "bytes")
+    assert "expected 'Hello', got 'Hello world'" in capsys.readouterr().out
+
+
+def test_a_stop_id_of_zero_is_a_stop(tmp_path):
+    file = tmp_path / "mine.toml"
+    case = OWN_CASE.format(text="'Hello'").replace("1526]", "0, 1526]\nstop_ids = [0]")
+    for expected, verdict, code in (("0", "pass", 0), ("false", "differs", 1)):
+        file.write_text(f"{case}stop = {expected}\n")
+        out = tmp_path / expected
+        got, details = verify(out, "byte-table", "--cases", str(file), "--laws", "stops")
+        assert (got, [result.verdict for result in details.cases]) == (code, [verdict])
 
 
 def test_a_malformed_case_file_is_refused_with_its_line(tmp_path, capsys):

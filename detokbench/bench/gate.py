@@ -65,7 +65,7 @@ def check_path(
                 note=note,
             )
         for name, text in zip(corpus, streamed, strict=True):
-            expected = vocabulary.decode(corpus[name])
+            expected = vocabulary.raw_decode(corpus[name])
             if text != expected and name not in differing:
                 differing.append(name)
                 note = note or f"{name}: {_first_difference(text, expected)}"

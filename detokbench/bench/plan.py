@@ -109,6 +109,8 @@ class Prepared(msgspec.Struct, kw_only=True):
     gate: list[GateResult]
     not_applicable: list[NotApplicable]
     vocabulary: dict[str, Any]
+    stop_warnings: list[str] = []
+    """Of the scenario's stop strings, those that the text of its requests will not contain."""
 
 
 class PreparedStops(msgspec.Struct, kw_only=True):
@@ -123,6 +125,8 @@ class PreparedStops(msgspec.Struct, kw_only=True):
     """Characters that a prefix scan goes through on average, for each stop of the growth."""
     counts: list[StreamCount]
     chars_per_id: float
+    stop_warnings: list[str] = []
+    """Of the stops given, those that text will not contain."""
 
 
 class StreamCount(msgspec.Struct, kw_only=True):

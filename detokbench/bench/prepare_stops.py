@@ -22,6 +22,7 @@ from detokbench.bench.stop_sets import StopSet, given_sets, synthetic_sets
 from detokbench.model.hold_back import Suppression, suppression_of_stream
 from detokbench.model.tail_str import Decodes, decodes_of_stream, decodes_per_step
 from detokbench.stops.tail_window import TailWindow
+from detokbench.vocab.special_texts import warnings_about_stops
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.streams import build_workload
 
@@ -57,6 +58,9 @@ def prepare_stops(request: PrepareStopsRequest, vocabulary: Vocabulary) -> Prepa
         counts=counts,
         scanned_chars={stops.name: _scanned_chars(stops, streams[stops]) for stops in growth},
         chars_per_id=sum(row[-1] for row in chars) / sum(map(len, workload.outputs)),
+        stop_warnings=warnings_about_stops(
+            vocabulary, request.strings, request.scenario.flags.skip_special_tokens
+        ),
     )
 
 

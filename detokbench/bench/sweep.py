@@ -118,7 +118,7 @@ def run_sweep(
         settings=run.settings(plan.effort, plan.seed, plan.keep_gc),
         machine=machine,
         packages=package_versions(),
-        warnings=disturbances(machine),
+        warnings=[*disturbances(machine), *prepared.stop_warnings],
         gate=prepared.gate,
         not_applicable=prepared.not_applicable,
         rows=sweep_rows(cells, run.finished, prepared.gate, shown),

@@ -92,7 +92,7 @@ def run_tail_str(
         settings=run.settings(effort, seed, keep_gc),
         machine=machine,
         packages=package_versions(),
-        warnings=disturbances(machine),
+        warnings=[*disturbances(machine), *prepared.stop_warnings],
         rows=rows,
         details=msgspec.to_builtins(tail_str_details(prepared, rows, STREAMS, asked)),
         processes=run.finished,

@@ -53,6 +53,7 @@ from detokbench.paths.protocol import PathClass
 from detokbench.paths.registry import load_path_class
 from detokbench.records.schema import CellSamples, GateResult, NotApplicable, ProcessRun
 from detokbench.vocab import Vocabulary, load_vocabulary
+from detokbench.vocab.special_texts import warnings_about_stops
 from detokbench.workload.streams import Workload, build_workload
 
 _PR_SET_PDEATHSIG = 1
@@ -172,6 +173,9 @@ def _prepare(
             NotApplicable(path=name, why=why) for name, why in reasons.items() if why is not None
         ],
         vocabulary=vocabulary.facts,
+        stop_warnings=warnings_about_stops(
+            vocabulary, request.scenario.stop, request.scenario.flags.skip_special_tokens
+        ),
     )
 
 

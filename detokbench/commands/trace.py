@@ -12,6 +12,8 @@ from detokbench.grammar import parse_count, parse_id_list
 from detokbench.vocab.registry import DEFAULT_VOCABULARY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from detokbench.paths.protocol import PathClass
     from detokbench.verify.stream import Stream
     from detokbench.vocab.vocabulary import Vocabulary
@@ -41,6 +43,12 @@ def trace(
             "--case", metavar="NAME", help="The stream of a shipped case, such as B2, as it is."
         ),
     ] = None,
+    row: Annotated[
+        str | None,
+        typer.Option(
+            "--row", metavar="N", help="Which row of the case, where it has several.  [default: 1]"
+        ),
+    ] = None,
     prompt: Annotated[
         str | None, typer.Option("--prompt", metavar="TEXT", help="Text before the output.")
     ] = None,
@@ -58,8 +66,13 @@ def trace(
         typer.Option("--output-ids", metavar="LIST", help="The output as ids: 9906,-1,2**63."),
     ] = None,
     ids_per_step: Annotated[
-        str, typer.Option("--ids-per-step", metavar="N", help="Ids that come in one step.")
-    ] = "1",
+        str | None,
+        typer.Option(
+            "--ids-per-step",
+            metavar="N",
+            help="Ids that come in one step.  [default: 1, or what shows a case's fault]",
+        ),
+    ] = None,
     stop: Annotated[
         list[str] | None,
         typer.Option("--stop", metavar="TEXT", help="A stop string; may be given several times."),
@@ -97,7 +110,7 @@ def trace(
     from detokbench.paths.registry import load_path_class
     from detokbench.stops.request import StopRequest
     from detokbench.stops.validation import refuse_empty_stop
-    from detokbench.trace.given import Given, refuse_broken, refuse_together, stream_of_case
+    from detokbench.trace.given import Given, given_case, refuse_broken, refuse_together
     from detokbench.verify.stream import Stream
     from detokbench.vocab.registry import load_vocabulary
 
@@ -112,7 +125,10 @@ def trace(
         refuse_broken(string, "--stop", "a text that is")
     if not (stops.strings or stops.stop_ids) and (keep_stop or min_tokens is not None):
         raise usage_error("--keep-stop and --min-tokens need a --stop or a --stop-id")
-    size = parse_count(ids_per_step, "--ids-per-step")
+    size = None if ids_per_step is None else parse_count(ids_per_step, "--ids-per-step")
+    case_row = None if row is None else parse_count(row, "--row")
+    if case is None and case_row is not None:
+        raise usage_error("--row needs a --case")
     before = Given(prompt, prompt_ids, "prompt")
     after = Given(output, output_ids, "output")
     if case is None and after.is_missing:
@@ -123,7 +139,7 @@ def trace(
             "--tokens",
             {
                 "--case": case is not None,
-                "--ids-per-step": size != 1,
+                "--ids-per-step": size is not None,
                 "--stop": bool(stops.strings),
                 "--stop-id": bool(stops.stop_ids),
                 "--keep-special": keep_special,
@@ -146,8 +162,10 @@ def trace(
                 "--no-end": no_end,
             },
         )
-        vocabulary, stream = stream_of_case(case)
-        _print_trace(path_class, vocabulary, stream, size, json)
+        of_case = given_case(case, case_row or 1)
+        heading = of_case.says_of(path_class.name)
+        steps = size or of_case.ids_per_step(path_class)
+        _print_trace(path_class, of_case.vocabulary, of_case.stream, steps, json, heading)
         return 0
     vocabulary = load_vocabulary(vocab, trust_remote_code)
     if path_class is None or tokens:
@@ -161,12 +179,17 @@ def trace(
         stops,
         not no_end,
     )
-    _print_trace(path_class, vocabulary, stream, size, json)
+    _print_trace(path_class, vocabulary, stream, size or 1, json)
     return 0
 
 
 def _print_trace(
-    path_class: PathClass, vocabulary: Vocabulary, stream: Stream, ids_per_step: int, json: bool
+    path_class: PathClass,
+    vocabulary: Vocabulary,
+    stream: Stream,
+    ids_per_step: int,
+    json: bool,
+    heading: Sequence[str] = (),
 ) -> None:
     from detokbench.report.console import make_console
     from detokbench.report.trace_screen import print_trace
@@ -177,7 +200,10 @@ def _print_trace(
     if json:
         typer.echo(trace_json(traced))
     else:
-        print_trace(traced, make_console(), path_class.stops)
+        console = make_console()
+        for line in heading:
+            console.print(line, markup=False, highlight=False)
+        print_trace(traced, console, path_class.stops)
 
 
 def _print_tokens(

@@ -149,7 +149,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     expected_to_differ: bool
     """Whether the case file says that this path differs."""
     expected: str = ""
-    """The right text, where the case gives it and something else came."""
+    """What the case expects, in words, where something else came; a text as Python writes it."""
     got: str = ""
     """What came, where it was not what the case expects."""
 

@@ -49,7 +49,7 @@ def print_measure_c(record: Record, console: Console) -> None:
     for sentence in read_measure_c(record):
         console.print(f"• {sentence}", highlight=False)
     for warning in _warnings(record):
-        console.print(f"! {warning}", highlight=False, style="yellow")
+        console.print(f"! {warning}", highlight=False, markup=False, style="yellow")
 
 
 def _heading(record: Record) -> list[str]:

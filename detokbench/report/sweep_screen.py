@@ -36,7 +36,7 @@ def print_sweep(record: Record, console: Console) -> None:
     for sentence in read_sweep(sweep):
         console.print(f"• {sentence}", highlight=False)
     for warning in record.warnings:
-        console.print(f"! {warning}", highlight=False, style="yellow")
+        console.print(f"! {warning}", highlight=False, markup=False, style="yellow")
     if record.partial:
         done, wanted = record.settings["processes_finished"], record.settings["processes"]
         console.print(

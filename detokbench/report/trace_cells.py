@@ -37,15 +37,15 @@ def excerpt(text: str, position: int | None = None) -> str:
 def shown_ids(ids: Sequence[Any]) -> str:
     """Ids with commas: of many the first, the last and the number."""
     if len(ids) <= _MOST_IDS:
-        return ", ".join(map(str, ids))
-    return f"{ids[0]} … {ids[-1]} ({len(ids)})"
+        return ", ".join(map(repr, ids))
+    return f"{ids[0]!r} … {ids[-1]!r} ({len(ids)})"
 
 
 def listed_ids(ids: Sequence[Any]) -> str:
     """Ids, one a line: of many the first, the number of those left out, and the last."""
     if len(ids) <= _MOST_IDS:
-        return "\n".join(map(str, ids))
-    return f"{ids[0]}\n… {len(ids) - 2}\n{ids[-1]}"
+        return "\n".join(map(repr, ids))
+    return f"{ids[0]!r}\n… {len(ids) - 2}\n{ids[-1]!r}"
 
 
 def shown_pieces(pieces: Sequence[bytes | None] | None) -> str:

@@ -45,8 +45,8 @@ def _together(results: Iterable[CaseResult]) -> list[list[CaseResult]]:
     """Results of the same case that are the same but for the path."""
     groups: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in results:
-        key = (result.case, result.vocab, result.verdict, result.expected_to_differ, result.got)
-        groups.setdefault(key, []).append(result)
+        what = (result.verdict, result.expected_to_differ, result.expected, result.got)
+        groups.setdefault((result.case, result.vocab, *what), []).append(result)
     return list(groups.values())
 
 
@@ -88,5 +88,8 @@ def _surprise(results: Sequence[CaseResult], width: int) -> str:
         verb = "raise" if result.verdict == "error" else "differ"
         said = "are not said to" if several else "is not said to"
         words += f"{verb}{'' if several else 's'}, and {said}:".split(" ")
-        words.append(plain(result.got, min(_LONGEST_TEXT, width - len("    "))))
+        most = min(_LONGEST_TEXT, width - len("    expected ,"))
+        if result.expected:
+            words.append(f"expected {plain(result.expected, most)}, got")
+        words.append(plain(result.got, most))
     return filled(words, width, "  ", "    ")

@@ -50,7 +50,8 @@ def _clean(details: VerifyDetails, broken: Mapping[str, Sequence[str]]) -> str |
         return None
     who = _who([path for path, laws in broken.items() if not laws], broken)
     if who is not None:
-        return f"{who.words} {who.verb('break')} no law in {details.streams:,} streams."
+        streams = f"{details.streams:,} stream{'' if details.streams == 1 else 's'}"
+        return f"{who.words} {who.verb('break')} no law in {streams}."
     every = "The one path judged" if len(broken) == 1 else f"Each of the {len(broken)} paths"
     return f"{every} breaks a law: none gives the right text for every input."
 

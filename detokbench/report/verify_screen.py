@@ -84,8 +84,10 @@ def _required(path: str, details: VerifyDetails) -> str:
     if not laws:
         found = [worst(details, path, law.name) for law in details.laws]
         kept = sum(entry.verdict == "pass" for entry in found)
-        which = f"all {kept}" if kept == len(found) else f"the {kept} that apply"
-        return f"Required: {path} keeps {which} laws in {_number(details.streams, 'stream')}."
+        which = "all " if kept == len(found) > 1 else ""
+        apply = "" if kept == len(found) else ", all that apply,"
+        laws_kept = f"{which}{_number(kept, 'law')}{apply}"
+        return f"Required: {path} keeps {laws_kept} in {_number(details.streams, 'stream')}."
     each = "; ".join(f"{law} ({_counts(details, path, law)})" for law in laws)
     return f"Required: {path} FAILED: {each}."
 

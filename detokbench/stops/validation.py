@@ -43,8 +43,7 @@ def stop_warnings(
         if special is not None:
             warnings.append(
                 f"stop {_quoted(stop)} {'is' if stop == special else 'contains'} the special token "
-                f"{_quoted(special)}: it cannot match while special tokens are skipped; stop on "
-                "the token's id"
+                f"{_quoted(special)}: it cannot match where that token is skipped; stop on its id"
             )
         if "\ufffd" in stop:
             warnings.append(

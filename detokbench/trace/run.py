@@ -13,12 +13,12 @@ from detokbench.paths.row import PathRow
 from detokbench.paths.view import RowView, Viewable
 from detokbench.stops import open_stop_stream
 from detokbench.stops.request import StopFinish, StopStream, TextRow
-from detokbench.stops.validation import stop_warnings
 from detokbench.trace.compare import END, compare
 from detokbench.trace.steps import OPEN, Outcome, Trace, TraceStep
 from detokbench.verify.stream import Stream, counters, one_line
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
 from detokbench.vocab.reference import piece_of
+from detokbench.vocab.special_texts import warnings_about_stops
 from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -49,24 +49,15 @@ def trace_stream(
         steps=steps,
         finish=follower.finish,
         comparison=compare(came, stream, ids_per_step, vocabulary),
-        warnings=_warnings(stream, vocabulary),
+        warnings=warnings_about_stops(
+            vocabulary, stream.stops.strings, stream.flags.skip_special_tokens
+        ),
     )
 
 
 def paths_with_stops() -> str:
     """Their names, with commas."""
     return ", ".join(name for name in path_names() if load_path_class(name).stops is not None)
-
-
-def _warnings(stream: Stream, vocabulary: Vocabulary) -> list[str]:
-    special = vocabulary.tokenizer.all_special_tokens
-    try:
-        table = vocabulary.id_bytes
-    except UnsupportedFamilyError:
-        pass
-    else:
-        special = [(table.pieces[i] or b"").decode("utf-8", "replace") for i in table.special_ids]
-    return stop_warnings(stream.stops.strings, special, stream.flags.skip_special_tokens)
 
 
 class _WatchedRow:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detokbench.records.verify import Difference
-from detokbench.verify.case_results import check_case, step_sizes_of, stream_of
+from detokbench.verify.case_results import (
+    check_case,
+    step_sizes_of,
+    stream_of,
+    warnings_about,
+)
 from detokbench.verify.find import Finder
 from detokbench.verify.judging import judge_all
 from detokbench.verify.laws import Law
@@ -22,6 +27,7 @@ def do_find(bench: Bench, task: FindTask) -> Found:
     found = Found()
     from_cases = []
     for case in task.cases:
+        found.warnings += warnings_about(case, vocabulary)
         found.cases += [check_case(case, runner, vocabulary) for runner in runners.values()]
         for row in case.rows(vocabulary.encode):
             stream = stream_of(row, f"case {case.name}")

@@ -58,6 +58,7 @@ def record_of(
         settings={"seed": wanted.seed, "fuzz": wanted.fuzz, "laws": sorted(wanted.laws)},
         machine=machine_facts(),
         packages=package_versions(),
+        warnings=collected.warnings,
         not_applicable=[entry for name in collected.not_applicable.values() for entry in name],
         details=msgspec.to_builtins(details),
     )

@@ -53,6 +53,7 @@ class Collected:
     left_out: int = 0
     growth: list[Growth] = field(default_factory=list)
     cases: list[CaseResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     error: BaseException | None = None
     seconds: float = 0.0
 
@@ -67,6 +68,7 @@ class Collected:
         self.tallies[vocabulary].merge(found.tally)
         self.differences += found.differences
         self.cases += found.cases
+        self.warnings += found.warnings
 
 
 def run_tasks(wanted: Wanted, jobs: int | None, progress: Progress) -> Collected:

@@ -73,6 +73,8 @@ class Found:
 
     differences: list[Difference] = field(default_factory=list)
     cases: list[CaseResult] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """About what the cases ask for."""
     tally: Tally = field(default_factory=Tally)
 
 

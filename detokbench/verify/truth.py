@@ -69,8 +69,8 @@ class Truth:
             return None
         if not skip and not self._table.special_ids.isdisjoint(ids):
             return None
-        before = self._vocabulary.decode(stream.prompt, skip) if stream.prompt else ""
-        whole = self._vocabulary.decode(ids, skip) if ids else ""
+        before = self._vocabulary.raw_decode(stream.prompt, skip) if stream.prompt else ""
+        whole = self._vocabulary.raw_decode(ids, skip) if ids else ""
         return whole[len(before) :] if whole.startswith(before) else None
 
     def _is_well_formed(self, ids: Sequence[object]) -> bool:

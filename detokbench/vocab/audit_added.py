@@ -46,12 +46,3 @@ def added_tokens(vocabulary: Vocabulary) -> AddedTokens:
         above=id_set(i for i in outside if i > highest),
         unlisted=id_set(sorted(special - listed)),
     )
-
-
-def special_texts(vocabulary: Vocabulary) -> dict[str, int]:
-    """The text of each special token → its id."""
-    if vocabulary.rust is None:
-        tokenizer = vocabulary.tokenizer
-        return dict(zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True))
-    decoder = vocabulary.rust.get_added_tokens_decoder()
-    return {token.content: i for i, token in decoder.items() if token.special}

@@ -9,10 +9,10 @@ import msgspec
 
 from detokbench.model.hold_back import vllm_hold_back_chars
 from detokbench.stops.tail_window import TailWindow
-from detokbench.vocab.audit_added import special_texts
 from detokbench.vocab.audit_ids import IdSet, id_set
 from detokbench.vocab.id_bytes import IdBytes, UnsupportedFamilyError
 from detokbench.vocab.mistral import MistralTokenizer
+from detokbench.vocab.special_texts import special_texts
 from detokbench.vocab.spelling import (
     Edges,
     Pieces,

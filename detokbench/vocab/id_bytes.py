@@ -175,7 +175,7 @@ def _check(table: IdBytes, vocabulary: Vocabulary) -> None:
         if table.pieces[i] is not None and is_whole_text(table.pieces[i])
     ]
     for sample in [ids, *spread]:
-        expected = vocabulary.decode(sample)
+        expected = vocabulary.raw_decode(sample)
         got = table.join(sample).decode("utf-8", "replace")
         if got != expected:
             raise UnsupportedFamilyError(

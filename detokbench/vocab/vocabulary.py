@@ -94,8 +94,14 @@ class Vocabulary:
         return list(encode(text, add_special_tokens=False))
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        """One decode of all ids at once: the text that streams are compared with."""
+        """One decode of all ids at once, as the tokenizer gives it to its callers."""
         return self.tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def raw_decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        """The same without transformers' clean-up of spaces: what streams are compared with."""
+        if self.rust is None:
+            return self.decode(ids, skip_special_tokens)
+        return self.rust.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def decode_stream(self, ids: Sequence[int] | None, skip_special_tokens: bool) -> DecodeStream:
         """A DecodeStream primed with ``ids`` (native prefill, tokenizers 0.22 and newer)."""
