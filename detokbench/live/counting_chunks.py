@@ -69,8 +69,9 @@ def _deltas(said: Sequence[_Said]) -> list[_Said]:
 def count_tokens(answer: Answer, vocabulary: Vocabulary | None) -> Counted:
     """Tokens by ids, running usage, log-probabilities, the tokenizer or the total: the first known.
 
-    The tokenizer is given the whole text and never single chunks, whose tokens would differ. With
-    nothing but a total the tokens are spread evenly over the chunks with text.
+    The tokenizer is given the whole text and never single chunks, whose tokens would differ; its
+    counts are scaled to the server's total, if there is one. With nothing but a total the tokens
+    are spread evenly over the chunks with text.
     """
     chunks = [chunk for chunk in answer.chunks if chunk.kind in {"content", "final"}]
     retokenised = None if vocabulary is None else _by_tokenizer(chunks, vocabulary)
@@ -86,7 +87,10 @@ def count_tokens(answer: Answer, vocabulary: Vocabulary | None) -> Counted:
         totals["usage"] = answer.usage
     if known:
         how, tokens = known[0]
-        return Counted(how, _arrivals(chunks, tokens), {str(key): n for key, n in totals.items()})
+        # Text does not always come apart into the tokens that it was made of.
+        scale = answer.usage / totals[how] if how == "tokenizer" and answer.usage else 1
+        scaled = [count * scale for count in tokens]
+        return Counted(how, _arrivals(chunks, scaled), {str(key): n for key, n in totals.items()})
     if answer.usage is None:
         return Counted("none", _arrivals(chunks, [0] * len(chunks)), {})
     filled = sum(_has_text(chunk) for chunk in chunks)

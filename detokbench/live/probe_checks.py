@@ -56,6 +56,8 @@ class Curve(NamedTuple):
     text: str
     at_s: list[float]
     characters: list[int]
+    end_s: float
+    """When the last frame came."""
 
     def reached_s(self, place: int) -> float:
         """When the text had so many characters."""
@@ -74,6 +76,7 @@ def curve_of(answer: Answer, sent_s: float) -> Curve:
         "".join(chunk.text for chunk in chunks),
         [chunk.at_s - sent_s for chunk in chunks],
         list(accumulate(len(chunk.text) for chunk in chunks)),
+        answer.chunks[-1].at_s - sent_s if answer.chunks else 0.0,
     )
 
 
@@ -83,36 +86,54 @@ def hold_back(
     """How much later, and how many characters behind, text came with the stops than without.
 
     Runs are repeated; at each place of the text that all have in common, medians over the runs are
-    compared. ``noise_s`` is the same between the first and the second half of those without.
+    compared. What is held back comes at the end at the latest, so a stream whose end is later too
+    was slower by that much, and did not hold text back: that part is taken off. Where a stop cut
+    the text short the ends say nothing, and nothing is taken off.
     """
     runs = [*with_stop, *without]
     common = _in_common(*(run.text for run in runs))
     found = HoldBack(
         stop=stop, prompt=prompt, repeats=len(with_stop), characters=common, later_s=None,
-        most_later_s=None, behind=None, most_behind=None, noise_s=None,
+        end_later_s=None, held_s=None, most_held_s=None, behind=None, most_behind=None,
+        noise_s=None,
     )  # fmt: skip
     if not common:
         found.note = "the texts have nothing in common"
         return found
     places = range(1, common + 1, -(-common // _MOST_PLACES))
     later = [_reached_s(with_stop, place) - _reached_s(without, place) for place in places]
-    found.later_s, found.most_later_s = median(later), max(later)
+    shift = 0.0
+    if all(len(run.text) == common for run in runs):
+        shift = median(run.end_s for run in with_stop) - median(run.end_s for run in without)
+        found.end_later_s = shift
+    found.later_s = median(later)
+    found.held_s, found.most_held_s = found.later_s - shift, max(later) - shift
+    found.noise_s = _noise_s(without, places)
+    behind = _behind(with_stop, without, common, shift)
+    if behind:
+        found.behind, found.most_behind = median(behind), int(max(behind))
+    return found
+
+
+def _noise_s(without: Sequence[Curve], places: Sequence[int]) -> float | None:
+    """How far two halves of the same runs are apart, in the median over places."""
     half = len(without) // 2
-    if half:
-        noise = [
-            _reached_s(without[:half], place) - _reached_s(without[half:], place)
-            for place in places
-        ]
-        found.noise_s = median(map(abs, noise))
-    behind = [
-        min(common, median(other.reached(at_s) for other in without)) - min(common, characters)
+    if not half:
+        return None
+    ones, others = without[:half], without[half:]
+    return median(abs(_reached_s(ones, at) - _reached_s(others, at)) for at in places)
+
+
+def _behind(
+    with_stop: Sequence[Curve], without: Sequence[Curve], common: int, shift: float
+) -> list[float]:
+    """Characters that were there without the stops and not with them, at each arrival."""
+    return [
+        max(0.0, min(common, median(other.reached(at_s - shift) for other in without)) - characters)
         for run in with_stop
         for at_s, characters in zip(run.at_s, run.characters, strict=True)
         if characters < common
     ]
-    if behind:
-        found.behind, found.most_behind = median(behind), int(max(behind))
-    return found
 
 
 def _reached_s(runs: Sequence[Curve], place: int) -> float:

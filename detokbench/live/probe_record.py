@@ -43,6 +43,7 @@ from detokbench.records.probe import (
     RequestFacts,
     probe_details,
 )
+from detokbench.records.provenance import file_name
 from detokbench.records.schema import Record, Row
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
 
@@ -111,7 +112,7 @@ def _details(asked: Asked, collected: Collected) -> ProbeDetails:
     return ProbeDetails(
         server=asked.server.origin,
         api=asked.api,
-        model=collected.dialect.model,
+        model=None if collected.dialect.model is None else file_name(collected.dialect.model),
         definitions=DEFINITIONS,
         fields_taken=collected.dialect.taken,
         fields_refused=collected.dialect.refused,

@@ -48,7 +48,7 @@ COUNTED_SAYS: dict[CountedBy, str] = {
     "ids": "the ids in each chunk",
     "usage": "the server's running usage in each chunk",
     "logprobs": "the log-probabilities in each chunk, one a token",
-    "tokenizer": "the whole text through the tokenizer, each token given to the chunk of its end",
+    "tokenizer": "the whole text through the tokenizer, scaled to the server's total if known",
     "usage-total": "the server's total, spread evenly over the chunks with text: a mean only",
     "none": "nothing: the server gives no count; --tokenizer or --logprobs would",
 }
@@ -153,12 +153,16 @@ class HoldBack(msgspec.Struct, kw_only=True):
     """Characters that both texts begin with in common, over which they were compared."""
     later_s: float | None
     """Median over places: how much later the text came with the stops."""
-    most_later_s: float | None
+    end_later_s: float | None
+    """How much later the stream ended with them: the model was slower, no text was held."""
+    held_s: float | None
+    """What is left of the first without the second: the hold-back."""
+    most_held_s: float | None
     behind: float | None
-    """Median over arrivals: characters that the text with stops was behind."""
+    """Median over arrivals: characters held back, both streams laid so that they end together."""
     most_behind: int | None
     noise_s: float | None
-    """The same median between two runs without stops: what is smaller is no finding."""
+    """``later_s`` between runs that all had no stops: what is smaller is no finding."""
     note: str = ""
 
 

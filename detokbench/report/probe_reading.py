@@ -32,7 +32,7 @@ def read_probe(record: Record) -> list[str]:
         *_counts(details, measured),
         *_fields(details),
         *([] if details.server_load is None else _load(details.server_load)),
-        *([] if details.hold_back is None else [_hold_back(details.hold_back)]),
+        *([] if details.hold_back is None else _hold_back(details.hold_back)),
         *_comparisons(details),
         *_ids(details),
         f"The client used {details.client.cpu_share:.0%} of a core while it measured.",
@@ -96,24 +96,26 @@ def _load(load: ServerLoad) -> Iterator[str]:
     yield f"By the server's own /metrics ({plain(load.engine)}): {', '.join(parts) or 'nothing'}."
 
 
-def _hold_back(hold: HoldBack) -> str:
+def _hold_back(hold: HoldBack) -> Iterator[str]:
     stops = ", ".join(excerpt(stop, 0, _MOST_TEXT) for stop in hold.stop)
-    if hold.later_s is None:
-        return f"Stop {stops}: no hold-back could be measured, {hold.note}."
+    if hold.held_s is None or hold.later_s is None:
+        yield f"Stop {stops}: no hold-back could be measured, {hold.note}."
+        return
     noise = hold.noise_s or 0.0
-    later, behind = duration(abs(hold.later_s)), hold.behind or 0
     where = f"over {hold.characters:,} characters, {hold.repeats} runs each"
-    if hold.later_s <= _NOISE_FACTOR * noise:
-        return (
-            f"Stop {stops}: no hold-back seen; text came {later} "
-            f"{'earlier' if hold.later_s < 0 else 'later'} than without it, and runs without it "
-            f"differ by {duration(noise) if noise else '0 ms'} ({where})."
+    if hold.held_s > _NOISE_FACTOR * noise:
+        yield (
+            f"Stop {stops}: text is held back {duration(hold.held_s)}, {hold.behind or 0:g} "
+            f"characters (medians; at most {duration(hold.most_held_s or 0)} and "
+            f"{hold.most_behind or 0} characters; {where})."
         )
-    return (
-        f"Stop {stops}: text came {later} later than without it and {behind:g} characters behind "
-        f"(medians; at most {duration(hold.most_later_s or 0)} and {hold.most_behind or 0} "
-        f"characters; {where})."
-    )
+    else:
+        yield (
+            f"Stop {stops}: no hold-back seen beyond {duration(_NOISE_FACTOR * noise)}, twice "
+            f"what runs without it differ by ({where})."
+        )
+    if hold.end_later_s is not None and hold.end_later_s > _NOISE_FACTOR * noise:
+        yield f"With it the whole stream was {duration(hold.end_later_s)} slower."
 
 
 def _comparisons(details: ProbeDetails) -> Iterator[str]:
