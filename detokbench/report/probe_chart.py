@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MS = 1e-3
+_DECADE = 10
+"""Below such a range a plain axis has more numbers on it."""
 
 
 def probe_figure(record: Record) -> Figure | None:
@@ -48,7 +50,8 @@ def _draw(axes: Axes, curves: Sequence[tuple[str, Distribution, str, str]]) -> N
             values, shares, where="post", color=colour, linestyle=dashes, linewidth=1.6,
             label=f"{name}{mean}",
         )  # fmt: skip
-    if all(min(curve[1].points) > 0 for curve in shown):
+    lows, highs = ([end(c[1].points) for c in shown] for end in (min, max))
+    if shown and min(lows) > 0 and max(highs) > _DECADE * min(lows):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:,g}")
     axes.set_ylim(0, 102)
