@@ -17,6 +17,7 @@ from detokbench.commands import (
     models,
     paths,
     plot,
+    probe,
     report,
     scenarios,
     show,
@@ -45,6 +46,7 @@ app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)
+app.command("probe", help=probe.HELP)(probe.probe)
 app.command("show", help=show.HELP)(show.show)
 app.command("plot", help=plot.HELP)(plot.plot)
 app.command("report", help=report.HELP)(report.report)

@@ -23,6 +23,7 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
         ["tail-str", "--help"],
         ["trace", "--help"],
         ["audit", "--help"],
+        ["probe", "--help"],
         ["plot", "--help"],
         ["report", "--help"],
         ["show", "--help"],

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from probe_records import probe_record
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -32,6 +33,8 @@ RECORDS = {
 _MADE_UP = tempfile.TemporaryDirectory()
 RECORDS["verify"] = Path(_MADE_UP.name) / "verify.json"
 RECORDS["verify"].write_bytes(encode(verify_record()))
+RECORDS["probe"] = Path(_MADE_UP.name) / "probe.json"
+RECORDS["probe"].write_bytes(encode(probe_record()))
 
 
 def altered(path, kind="measure-c", **changes):

@@ -32,6 +32,10 @@ Metric = Literal[
     "finish_check",
     "prefix_check",
     "both_checks",
+    # probe
+    "ttft",
+    "chunk_gap",
+    "itl",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""

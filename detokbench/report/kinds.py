@@ -14,6 +14,8 @@ from detokbench.records.schema import Record
 from detokbench.records.store import read_record
 from detokbench.report.charts import measure_c_figure, save_figure
 from detokbench.report.measure_c_screen import print_measure_c
+from detokbench.report.probe_chart import probe_figure
+from detokbench.report.probe_screen import print_probe
 from detokbench.report.sweep_chart import sweep_figure
 from detokbench.report.sweep_screen import print_sweep
 from detokbench.report.tail_str_chart import tail_str_figure
@@ -57,6 +59,7 @@ KINDS: dict[str, Kind] = {
         "How long the GPU takes for a decode step", print_time_step, time_step_figure
     ),
     "verify": Kind("Which paths keep text right", print_verify, verify_figure),
+    "probe": Kind("What a server streams, seen from outside", print_probe, probe_figure),
 }
 
 

@@ -1,0 +1,166 @@
+"""The load: so many requests, so many at a time, over one session; and looks at the metrics page.
+
+Streams are parsed when all have ended, so that parsing one never delays the stamps of another,
+unless they take too much memory by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING
+
+from detokbench.live.metrics_page import load_point
+from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_judge import Judged
+from detokbench.live.probe_prompts import Prompt
+from detokbench.records.probe import ClientFacts, LoadPoint
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+BOUND_SHARE = 0.8
+"""Of a core: a client that used more may have been what was measured."""
+_MOST_KEPT_BYTES = 256 << 20
+_POLL_S = 1.0
+_PAGE_TIMEOUT_S = 5.0
+_MOST_PAGE_BYTES = 8 << 20
+
+
+@dataclass
+class Load:
+    """What the load has brought so far; kept where it is interrupted."""
+
+    judge: Callable[[Raw], Judged]
+    judged: list[Judged] = field(default_factory=list)
+    client: ClientFacts | None = None
+    _raws: list[Raw] = field(default_factory=list)
+    _kept_bytes: int = 0
+    _parsed_late: bool = True
+
+    def add(self, raw: Raw) -> None:
+        """Keep a request for later, or judge it now where too much is kept."""
+        if self._kept_bytes + raw.size <= _MOST_KEPT_BYTES:
+            self._kept_bytes += raw.size
+            self._raws.append(raw)
+        else:
+            self._parsed_late = False
+            self._judge(raw)
+
+    def finish(self, cpu_s: float, wall_s: float) -> None:
+        """Judge what is left, and keep what the client took."""
+        share = cpu_s / wall_s if wall_s > 0 else 0.0
+        self.client = ClientFacts(
+            cpu_share=share,
+            is_bound=share > BOUND_SHARE,
+            wall_s=wall_s,
+            parsed_late=self._parsed_late,
+        )
+        for raw in self._raws:
+            self._judge(raw)
+        self._raws = []
+        self.judged.sort(key=lambda entry: entry.raw.sent_s)
+
+    def _judge(self, raw: Raw) -> None:
+        entry = self.judge(raw)
+        raw.reads = []  # what was read of them is in the answer
+        self.judged.append(entry)
+
+
+async def run_load(
+    load: Load,
+    prompts: Sequence[Prompt],
+    requests: int,
+    concurrency: int,
+    ask: Callable[[Prompt], Awaitable[Raw]],
+    progress: Callable[[str, float], None],
+) -> None:
+    """Send so many requests, each worker the next when its last has ended; prompts take turns."""
+    numbers = count()
+
+    async def work() -> None:
+        while (number := next(numbers)) < requests:
+            load.add(await ask(prompts[number % len(prompts)]))
+            progress("requests", (number + 1) / requests)
+
+    with _collector_off():
+        cpu_s, wall_s = process_time(), perf_counter()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(concurrency, requests)):
+                    group.create_task(work())
+        finally:
+            cpu_s, wall_s = process_time() - cpu_s, perf_counter() - wall_s
+            load.finish(cpu_s, wall_s)
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """A collection would stop all streams at once for as long as it takes."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@dataclass
+class Looks:
+    """What the metrics page said, look by look; ``engine`` is empty where there is no such page."""
+
+    engine: str = ""
+    points: list[LoadPoint] = field(default_factory=list)
+
+    async def look(self, session: ClientSession, url: str, since_s: float) -> bool:
+        """Read the page once. Returns whether there is one of a known engine; raises nothing."""
+        try:
+            async with asyncio.timeout(_PAGE_TIMEOUT_S), session.get(url) as response:
+                if response.status != 200:
+                    return False
+                page = await _some(response.content.iter_any())
+        except Exception:  # whatever it is, the page is not there
+            return False
+        found = load_point(page, perf_counter() - since_s)
+        if found is None:
+            return False
+        self.engine, point = found
+        self.points.append(point)
+        return True
+
+
+async def _some(parts: AsyncIterator[bytes]) -> str:
+    data = bytearray()
+    async for part in parts:
+        data += part
+        if len(data) > _MOST_PAGE_BYTES:
+            break
+    return data.decode("utf-8", "replace")
+
+
+@asynccontextmanager
+async def looked_at(session: ClientSession, url: str, looks: Looks) -> AsyncIterator[None]:
+    """Look at the page before, every second within, and after the block, if there is one."""
+    since_s = perf_counter()
+    if not await looks.look(session, url, since_s):
+        yield
+        return
+
+    async def keep_looking() -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            await looks.look(session, url, since_s)
+
+    looking = asyncio.create_task(keep_looking())
+    try:
+        yield
+    finally:
+        looking.cancel()
+        await looks.look(session, url, since_s)

@@ -1,0 +1,111 @@
+"""One screen of a ``probe`` record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from detokbench.live.itl import PERCENTILES, SAMPLES_BEYOND, sample_floor
+from detokbench.records.probe import Distribution, ProbeDetails, probe_details
+from detokbench.records.schema import Record
+from detokbench.report.probe_reading import read_probe
+from detokbench.report.units import significant
+from detokbench.report.verify_text import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+_MS = 1e-3
+_MOST_NOTE = 60
+
+
+def print_probe(record: Record, console: Console) -> None:
+    """Heading, outcomes, figures with their definitions, findings, warnings."""
+    details = probe_details(record)
+    for line in _heading(record, details):
+        console.print(line, highlight=False)
+    console.print(_outcome_table(details))
+    console.print(_figure_table(details))
+    for name, says in details.definitions.items():
+        console.print(f"{name}: {says}.", highlight=False, markup=False)
+    floors = ", ".join(f"{sample_floor(percent)} for p{percent}" for percent in PERCENTILES)
+    console.print(
+        f"–: fewer than {SAMPLES_BEYOND} samples lie beyond it ({floors} are needed), or not "
+        "known.",
+        highlight=False,
+        markup=False,
+    )
+    console.print()
+    for sentence in read_probe(record):
+        console.print(f"• {sentence}", highlight=False, markup=False)
+    warnings = [*record.warnings]
+    if record.partial:
+        warnings.append("partial: the run was interrupted, and only what had ended is in it")
+    for warning in warnings:
+        console.print(f"! {plain(warning)}", highlight=False, markup=False, style="yellow")
+
+
+def _heading(record: Record, details: ProbeDetails) -> Iterator[Text]:
+    from rich.text import Text
+
+    settings = record.settings
+    what = [
+        "probe",
+        plain(details.server),
+        details.api,
+        plain(details.model or "no model named"),
+        f"{len(details.requests)} requests, {settings['concurrency']} at a time, "
+        f"{settings['max_tokens']} tokens each",
+    ]
+    title = Text(" · ".join(what))
+    title.stylize("bold", 0, len("probe"))
+    yield title
+    machine = record.machine
+    yield Text(
+        f"temperature 0, seed {settings['seed']} · client: {machine['cpu']}, "
+        f"{machine['cpus_usable']} CPUs, {machine['python']}, aiohttp "
+        f"{record.packages['aiohttp']} · run {record.created}"
+    )
+
+
+def _outcome_table(details: ProbeDetails) -> Table:
+    table = _plain_table()
+    table.add_column("outcome", no_wrap=True)
+    table.add_column("requests", justify="right")
+    table.add_column("which is", overflow="fold")
+    for count in details.outcomes:
+        note = f" ({plain(count.note, _MOST_NOTE)})" if count.note else ""
+        table.add_row(count.outcome, f"{count.requests:,}", _text(f"{count.says}{note}"))
+    return table
+
+
+def _figure_table(details: ProbeDetails) -> Table:
+    table = _plain_table()
+    table.add_column("ms", no_wrap=True)
+    for head in ("mean", *(f"p{percent}" for percent in PERCENTILES), "largest", "samples"):
+        table.add_column(head, justify="right", no_wrap=True)
+    figures = (details.ttft, details.chunk_gap, details.filled_gap, details.itl)
+    for name, figure in zip(details.definitions, figures, strict=True):
+        table.add_row(name, *_cells(figure))
+    return table
+
+
+def _cells(figure: Distribution) -> list[str]:
+    values = (figure.mean_s, figure.p50_s, figure.p90_s, figure.p99_s, figure.max_s)
+    shown = ["–" if value is None else significant(value / _MS, 3) for value in values]
+    return [*shown, f"{figure.samples:,}"]
+
+
+def _text(words: str) -> Text:
+    from rich.text import Text
+
+    return Text(words)
+
+
+def _plain_table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
