@@ -69,14 +69,21 @@ class WorkerProcess:
             self._receive()
             self._ready = True
 
-    def ask(self, request: msgspec.Struct, progress: Progress | None = None) -> Any:
-        """Send the one request and return the content of its answer."""
+    def ask(
+        self,
+        request: msgspec.Struct,
+        progress: Progress | None = None,
+        take_part: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """Send the one request and return the content of its answer; parts come before it."""
         self.wait_until_ready()
         self._send(request)
         while True:
             kind, content = self._receive()
             if kind == "at":
                 self._at = content
+            elif kind == "part" and take_part is not None:
+                take_part(content)
             elif kind != "progress":
                 return content
             elif progress is not None:
@@ -199,6 +206,12 @@ class Manager:
         for worker in self._waiting:
             worker.wait_until_ready()
         return self._waiting[0]
+
+    def ask_alone(self, request: msgspec.Struct, take_part: Callable[[Any], None]) -> None:
+        """Ask a fresh worker that nothing disturbs, and take the parts of its answer."""
+        self._to_start += 1
+        with self._taken(self._next_alone()) as worker:
+            worker.ask(request, take_part=take_part)
 
     def measure(
         self,

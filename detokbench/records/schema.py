@@ -32,6 +32,9 @@ Metric = Literal[
     "finish_check",
     "prefix_check",
     "both_checks",
+    # encode
+    "encode",
+    "encode_batch",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""
