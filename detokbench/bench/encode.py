@@ -90,7 +90,7 @@ def run_encode(plan: EncodePlan, created: str, command: list[str], progress: Pro
         trust_remote_code=plan.trust_remote_code,
         paths=list(STALL_PATHS),
     )
-    with Manager(load, plan.effort.processes) as manager:
+    with Manager(load, plan.effort.processes, alone=1) as manager:
         progress(f"loading {file_name(scenario.vocabulary)}, making prompts", 0.0)
         prepared = _prepare(plan, scenario, manager)
         left_out = {entry.path for entry in prepared.not_applicable}

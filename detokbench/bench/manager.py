@@ -133,9 +133,10 @@ def _error_of(content: dict[str, Any]) -> DetokbenchError:
 class Manager:
     """The workers of one run. Use it as a context: leaving it ends every child."""
 
-    def __init__(self, load: LoadRequest, processes: int) -> None:
+    def __init__(self, load: LoadRequest, processes: int, alone: int = 0) -> None:
+        """``processes`` is how many measure; ``alone`` how often ``ask_alone`` will be called."""
         self._load = load
-        self._to_start = processes + 1  # one more, which prepares
+        self._to_start = processes + alone + 1  # one more, which prepares
         self._waiting: list[WorkerProcess] = []
         self._folder = tempfile.TemporaryDirectory(prefix="detokbench-")
         self.workload_file = str(Path(self._folder.name) / "workload.msgpack")
@@ -209,7 +210,6 @@ class Manager:
 
     def ask_alone(self, request: msgspec.Struct, take_part: Callable[[Any], None]) -> None:
         """Ask a fresh worker that nothing disturbs, and take the parts of its answer."""
-        self._to_start += 1
         with self._taken(self._next_alone()) as worker:
             worker.ask(request, take_part=take_part)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
 from detokbench.records.encode import ArrivalCell
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MS = 1e-3
+_MOST_COLUMNS = 2
 _WAYS = {
     "direct": (COLOURS[1], "o"),
     "executor": (COLOURS[0], "s"),
@@ -34,8 +36,10 @@ def encode_figure(record: Record) -> Figure | None:
     count_of_panels = bool(encode.calls) + len(lengths) + bool(encode.details.stalls)
     if not count_of_panels:
         return None
-    figure = figure_class(figsize=(4.4 * count_of_panels + 0.4, 5), layout="constrained")
-    panels = iter(figure.subplots(1, count_of_panels, squeeze=False)[0])
+    columns = min(count_of_panels, _MOST_COLUMNS)
+    rows = ceil(count_of_panels / columns)
+    figure = figure_class(figsize=(5.6 * columns + 0.4, 4.4 * rows), layout="constrained")
+    panels = iter([figure.add_subplot(rows, columns, n + 1) for n in range(count_of_panels)])
     if encode.calls:
         _draw_costs(next(panels), encode)
     for length in lengths:
