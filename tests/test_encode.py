@@ -65,8 +65,8 @@ def test_arrivals_are_those_of_the_seed_within_the_time_and_at_the_rate():
     assert times == poisson_times(1000, 2.0, random.Random(3)) == sorted(times)
     assert times[0] > 0
     assert times[-1] < 2.0
-    assert len(times) == pytest.approx(2000, rel=0.1)
-    assert poisson_times(0.001, 0.1, random.Random(0)) == [0.0]
+    assert len(times) == 2000
+    assert len(poisson_times(0.001, 0.1, random.Random(0))) == 1
 
 
 def test_each_admission_falls_between_two_steps_and_is_followed_by_one():
@@ -384,12 +384,13 @@ def test_a_batcher_that_gives_up_more_requests_does_not_pay():
     assert "at no rate measured" in " ".join(read_encode(encode_record(cells)))
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("width", [60, 72, 80, 86, 100, 104, 118, 140])
 def test_the_screen_fits_its_width_and_keeps_what_matters(width):
     out = io.StringIO()
     print_encode(encode_record(), Console(file=out, width=width))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= width
+    assert "…" not in out.getvalue()
     printed = " ".join(out.getvalue().split())
     for expected in ("tokenizer(text)", "micro-batch", "fast", "slow", "• ", "9.0", "200"):
         assert expected in printed

@@ -23,6 +23,7 @@ from detokbench.bench.plan import (
 )
 from detokbench.bench.run import Collected, Outcome, collect, without_folders
 from detokbench.errors import DetokbenchError
+from detokbench.live.arrivals import WAYS
 from detokbench.records.encode import ArrivalCell, EncodeDetails, GilFact, StallCell
 from detokbench.records.provenance import file_name
 from detokbench.records.schema import Record, Row
@@ -205,7 +206,7 @@ def _measure_live(
         manager.ask_alone(request, take)
     except (KeyboardInterrupt, DetokbenchError) as error:
         run.error = error
-    details.arrivals.sort(key=lambda cell: (cell.length, cell.rate))
+    details.arrivals.sort(key=lambda cell: (cell.length, cell.rate, WAYS.index(cell.way)))
     details.stalls.sort(key=lambda cell: (STALL_PATHS.index(cell.path), cell.length))
 
 

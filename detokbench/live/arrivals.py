@@ -40,11 +40,13 @@ class Arrived:
 
 
 def poisson_times(rate: float, duration_s: float, rng: random.Random) -> list[float]:
-    """When requests arrive in ``duration_s`` at so many a second; one of them at least."""
-    times = [rng.expovariate(rate)]
-    while times[-1] < duration_s:
-        times.append(times[-1] + rng.expovariate(rate))
-    return times[:-1] or [0.0]
+    """When requests arrive in ``duration_s`` at so many a second.
+
+    A Poisson process given its number of arrivals, which is the expected one (one at least), so
+    that a short stream offers the load that it is named by.
+    """
+    number = max(1, round(rate * duration_s))
+    return sorted(rng.uniform(0.0, duration_s) for _ in range(number))
 
 
 class _Counted:

@@ -81,6 +81,8 @@ def _draw_costs(axes: Axes, encode: EncodeFigures) -> None:
 
 def _draw_waits(axes: Axes, encode: EncodeFigures, length: int) -> None:
     """Median waits as lines, the worst as thin ones; open marks where requests were given up."""
+    from matplotlib.ticker import LogLocator
+
     rates = [rate for at, rate in encode.streams() if at == length]
     for way, (colour, marker) in _WAYS.items():
         cells = [cell for rate in rates if (cell := encode.arrival(way, length, rate))]
@@ -94,6 +96,7 @@ def _draw_waits(axes: Axes, encode: EncodeFigures, length: int) -> None:
                 )  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:,g}")
     loads = {cell.rate: cell.load for cell in encode.details.arrivals if cell.length == length}
     axes.set_xticks(rates, [_rate_label(rate, loads.get(rate)) for rate in rates])

@@ -79,7 +79,7 @@ def _threads(figures: EncodeFigures) -> str | None:
     gain = "; it gains nothing here"
     if all_threads.median < _CLEARLY * alone.median:
         more_threads = all_threads.median < _CLEARLY * one.median
-        gain = ", which are not the loop's then" if more_threads else ""
+        gain = ", for cores that the loop lacks meanwhile" if more_threads else ""
     return (
         f"{batch} prompts of {count(length)} ids in one call: {times(alone.median / one.median)} "
         f"as fast on one thread as one by one, {times(alone.median / all_threads.median)} on "

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_WIDE = 100
-_MEDIUM = 80
-_NARROW = 64
+_WIDE = 118
+_BROAD = 104
+_MEDIUM = 86
+_NARROW = 72
 _DISTURBED = 1.5  # wall time over CPU time of work that waits for nothing
 
 
@@ -82,7 +83,7 @@ def _table(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int
     for column, visible in zip(columns, shown, strict=True):
         if visible:
             is_name = column.header.strip() in {"call", "way", "path"}
-            table.add_column(column.header, justify="left" if is_name else "right", overflow="fold")
+            table.add_column(column.header, justify="left" if is_name else "right", no_wrap=is_name)
     for row in rows:
         table.add_row(*(cell for cell, seen in zip(row, shown, strict=True) if seen))
     return table
@@ -92,7 +93,7 @@ def _cost_table(figures: EncodeFigures, width: int) -> Table:
     columns = [_Column("\nids")]
     for call in figures.calls:
         columns += [_Column(f"{call}\nms/call"), _Column("\nµs/id")]
-        columns += [_Column("\n±%", _NARROW), _Column("ids/s\nand core", _MEDIUM)]
+        columns += [_Column("\n±%", _NARROW), _Column("ids/s\nand core", _BROAD)]
     rows = []
     for length in figures.details.lengths:
         cells = [count(length)]
@@ -135,15 +136,15 @@ def _batch_table(figures: EncodeFigures, width: int) -> Table:
         _Column("\ncall"),
         _Column("prompts\na call"),
         _Column("ids\neach"),
-        _Column("1 thread\nms/call", _NARROW),
-        _Column("\nµs/id"),
+        _Column("1 thread\nms/call", _BROAD),
+        _Column("1 thread\nµs/id", _NARROW),
     ]
     if threads > 1:
         columns += [
-            _Column(f"{threads} threads\nms/call", _NARROW),
-            _Column("\nµs/id"),
+            _Column(f"{threads} threads\nms/call", _BROAD),
+            _Column(f"{threads} threads\nµs/id"),
             _Column("µs/id\nand core", _MEDIUM),
-            _Column("÷ one\nby one", _WIDE),
+            _Column("÷ one\nby one", _BROAD),
         ]
     rows = []
     for call in figures.list_calls:
@@ -174,14 +175,14 @@ def _arrival_table(figures: EncodeFigures, width: int) -> Table:
     columns = [
         _Column("\nids"),
         _Column("requests\n/s"),
-        _Column("of one\nthread", _MEDIUM),
+        _Column("of one\nthread", _BROAD),
         _Column("\nway"),
         _Column("wait ms\nmedian"),
         _Column("\np99", _NARROW),
         _Column("\nworst"),
         _Column("blocked\nms"),
-        _Column("done\n/s", _NARROW),
-        _Column("given\nup", _MEDIUM),
+        _Column("done\n/s", _MEDIUM),
+        _Column("given\nup", _BROAD),
         _Column("\ncalls", _WIDE),
         _Column("prompts\na call", _MEDIUM),
         _Column("CPU ms\na prompt", _WIDE),
@@ -232,13 +233,13 @@ def _stall_table(figures: EncodeFigures, width: int) -> Table:
     columns = [
         _Column("\npath"),
         _Column("ids\nadmitted"),
-        _Column("ITL ms\nmedian", _NARROW),
+        _Column("ITL ms\nmedian", _MEDIUM),
         _Column("\np99"),
         _Column("\nworst"),
         _Column("worst\nmodel", _NARROW),
         _Column("blocked ms\nmedian"),
         _Column("blocked\nmodel"),
-        _Column("\nworst", _MEDIUM),
+        _Column("\nworst", _BROAD),
         _Column("\nCPU", _WIDE),
         _Column("step\nms", _WIDE),
     ]

@@ -12,7 +12,7 @@ from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.scenario import Scenario
 from detokbench.workload.texts import load_text, sentences
 
-_MOST_IDS = 1 << 16  # of all texts of one length together, as far as ``_FEWEST`` allows
+_MOST_IDS = 1 << 15  # of all texts of one length together, as far as ``_FEWEST`` allows
 _FEWEST, _MOST = 3, 64
 
 
