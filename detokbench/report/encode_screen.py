@@ -58,14 +58,14 @@ def _heading(figures: EncodeFigures) -> list[str]:
     versions = [f"{name} {record.packages[name]}" for name in ("tokenizers", "transformers")]
     pinned = "pinned" if settings["pinned"] else "not pinned"
     collector = "on" if settings["gc"] else "off"
+    lists = f" · a list of prompts takes {_threads(details.threads)}" if figures.list_calls else ""
     return [
         f"[bold]encode[/] · {vocabulary['name']}: {vocabulary['ids']:,} ids, "
         f"{vocabulary['tokenizer']} ({vocabulary['source']}) · {' · '.join(versions)}",
         f"{machine['cpu']}, {machine['cpus_usable']} CPUs · {machine['python']} · "
         f"{settings['processes_finished']} processes, {pinned}, GC {collector} · measured "
         f"{record.created}",
-        f"texts of {record.scenario['name']}, another one each call · a list of prompts takes "
-        f"{_threads(details.threads)}",
+        f"texts of {record.scenario['name']}, another one each call{lists}",
     ]
 
 
