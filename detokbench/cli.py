@@ -12,6 +12,7 @@ import typer
 from detokbench import __version__
 from detokbench.commands import (
     audit,
+    encode,
     gpus,
     measure_c,
     models,
@@ -43,6 +44,7 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("encode", help=encode.HELP)(encode.encode)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)

@@ -20,6 +20,7 @@ HEAVY = ("transformers", "tokenizers", "torch", "matplotlib", "numpy", "mistral_
         ["measure-c", "--help"],
         ["time-step", "--help"],
         ["sweep", "--help"],
+        ["encode", "--help"],
         ["tail-str", "--help"],
         ["trace", "--help"],
         ["audit", "--help"],

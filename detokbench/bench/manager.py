@@ -69,14 +69,21 @@ class WorkerProcess:
             self._receive()
             self._ready = True
 
-    def ask(self, request: msgspec.Struct, progress: Progress | None = None) -> Any:
-        """Send the one request and return the content of its answer."""
+    def ask(
+        self,
+        request: msgspec.Struct,
+        progress: Progress | None = None,
+        take_part: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """Send the one request and return the content of its answer; parts come before it."""
         self.wait_until_ready()
         self._send(request)
         while True:
             kind, content = self._receive()
             if kind == "at":
                 self._at = content
+            elif kind == "part" and take_part is not None:
+                take_part(content)
             elif kind != "progress":
                 return content
             elif progress is not None:
@@ -126,9 +133,10 @@ def _error_of(content: dict[str, Any]) -> DetokbenchError:
 class Manager:
     """The workers of one run. Use it as a context: leaving it ends every child."""
 
-    def __init__(self, load: LoadRequest, processes: int) -> None:
+    def __init__(self, load: LoadRequest, processes: int, alone: int = 0) -> None:
+        """``processes`` is how many measure; ``alone`` how often ``ask_alone`` will be called."""
         self._load = load
-        self._to_start = processes + 1  # one more, which prepares
+        self._to_start = processes + alone + 1  # one more, which prepares
         self._waiting: list[WorkerProcess] = []
         self._folder = tempfile.TemporaryDirectory(prefix="detokbench-")
         self.workload_file = str(Path(self._folder.name) / "workload.msgpack")
@@ -199,6 +207,11 @@ class Manager:
         for worker in self._waiting:
             worker.wait_until_ready()
         return self._waiting[0]
+
+    def ask_alone(self, request: msgspec.Struct, take_part: Callable[[Any], None]) -> None:
+        """Ask a fresh worker that nothing disturbs, and take the parts of its answer."""
+        with self._taken(self._next_alone()) as worker:
+            worker.ask(request, take_part=take_part)
 
     def measure(
         self,

@@ -9,6 +9,7 @@ import msgspec
 
 from detokbench.bench.stop_sets import StopSet
 from detokbench.paths.protocol import PathClass
+from detokbench.records.encode import PromptFacts
 from detokbench.records.schema import GateResult, Metric, NotApplicable, ProcessRun
 from detokbench.workload.scenario import Scenario
 
@@ -89,6 +90,46 @@ class PrepareStopsRequest(msgspec.Struct, kw_only=True, tag="prepare-stops"):
     ids_per_step: list[int]
     intervals: list[int]
     """Empty for requests that do not stream."""
+
+
+class PrepareEncodeRequest(msgspec.Struct, kw_only=True, tag="prepare-encode"):
+    """To one worker: make prompts as text, and the workload of running streams."""
+
+    scenario: Scenario
+    text_folder: str
+    workload_file: str
+    seed: int
+    lengths: list[int]
+    output_len: int
+
+
+class PreparedEncode(msgspec.Struct, kw_only=True):
+    """The answer to PrepareEncodeRequest."""
+
+    vocabulary: dict[str, Any]
+    not_applicable: list[NotApplicable]
+    prompts: list[PromptFacts]
+    single_calls: list[str]
+    """Names of the calls that encode one text; ``list_calls`` of those that encode several."""
+    list_calls: list[str]
+
+
+class LiveEncodeRequest(msgspec.Struct, kw_only=True, tag="live-encode"):
+    """To one worker: measure on event loops. Each cell is sent as a part as soon as it is done."""
+
+    workload_file: str
+    seed: int
+    keep_gc: bool
+    duration_s: float
+    max_batch: int
+    wait_s: float
+    t_step_s: float
+    admit_every: int
+    gil_length: int
+    arrivals: list[tuple[int, float]]
+    """Length and requests a second; each is encoded in every way."""
+    stalls: list[tuple[str, int]]
+    """Path and length of the admitted prompts."""
 
 
 class MeasureRequest(msgspec.Struct, kw_only=True, tag="measure"):

@@ -7,6 +7,7 @@ from functools import cached_property
 from detokbench.bench.check_streams import read_streams
 from detokbench.bench.check_subjects import CheckSubjects
 from detokbench.bench.chunks import ChunkPart
+from detokbench.bench.encode_subjects import EncodeCalls, calls_of_many, calls_of_one
 from detokbench.bench.logprobs import LogprobText
 from detokbench.bench.plan import FLOOR, Cell, CellFacts, MeasureRequest
 from detokbench.bench.subjects import (
@@ -20,6 +21,7 @@ from detokbench.bench.subjects import (
 from detokbench.paths.empty import EmptyPath
 from detokbench.paths.protocol import Flags, PathClass
 from detokbench.vocab import Vocabulary
+from detokbench.workload.prompt_texts import PromptText, read_prompt_texts
 from detokbench.workload.streams import Workload
 
 _LOGPROB_IDS = 2048
@@ -52,6 +54,8 @@ class SubjectMaker:
         """The subject of a cell; None where there is nothing to time."""
         if cell.stops is not None:
             return self._checks.make(cell)
+        if cell.metric in {"encode", "encode_batch"}:
+            return self._encode_calls(cell)
         if cell.metric in {"chunk", "logprobs"}:
             return self._text_of_chunks(cell)
         return self._calls(cell) if cell.metric == "call" else self._path_subject(cell)
@@ -61,6 +65,17 @@ class SubjectMaker:
             return ChunkPart(cell.path, self._deltas())
         ids = [token_id for row in self._workload.outputs for token_id in row]
         return LogprobText(self._vocabulary, ids[:_LOGPROB_IDS], cell.alternatives)
+
+    def _encode_calls(self, cell: Cell) -> Subject:
+        assert cell.prompt_len is not None
+        texts = self._prompt_texts[cell.prompt_len]
+        if cell.metric == "encode":
+            return EncodeCalls(calls_of_one(self._vocabulary)[cell.path], texts, None)
+        return EncodeCalls(calls_of_many(self._vocabulary)[cell.path], texts, cell.batch)
+
+    @cached_property
+    def _prompt_texts(self) -> dict[int, list[PromptText]]:
+        return read_prompt_texts(self._workload_file)
 
     def _path_subject(self, cell: Cell) -> Subject:
         path_class = EmptyPath if cell.path == FLOOR else self._classes[cell.path]

@@ -24,16 +24,21 @@ from detokbench.bench.check_streams import (
     stop_check,
     write_streams,
 )
+from detokbench.bench.encode_live import measure_live
+from detokbench.bench.encode_subjects import LONG_CALL_IDS
 from detokbench.bench.machine import pin_to, usable_cpus
 from detokbench.bench.plan import (
     Cell,
+    LiveEncodeRequest,
     LoadRequest,
     Measured,
     MeasureRequest,
     Prepared,
+    PrepareEncodeRequest,
     PrepareRequest,
     PrepareStopsRequest,
 )
+from detokbench.bench.prepare_encode import prepare_encode
 from detokbench.bench.prepare_stops import prepare_stops
 from detokbench.bench.sampling import (
     Budget,
@@ -57,7 +62,11 @@ from detokbench.vocab.special_texts import warnings_about_stops
 from detokbench.workload.streams import Workload, build_workload
 
 _PR_SET_PDEATHSIG = 1
+_Request = (
+    PrepareRequest | PrepareStopsRequest | PrepareEncodeRequest | MeasureRequest | LiveEncodeRequest
+)
 _ADMISSION_VISITS = 2
+_LONG_CALL_VISITS = 1
 _BARE = {"call", "contain", "prefix_scan", "chunk", "logprobs"}
 _SHARE_OF_CALLS = 0.5  # a bare call is steadier than the path around it, so it needs less time
 _STOPPED_ROWS = 32
@@ -91,7 +100,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
     line = requests.readline()
     if not line:
         return  # the manager has gone
-    match msgspec.json.decode(line, type=PrepareRequest | PrepareStopsRequest | MeasureRequest):
+    match msgspec.json.decode(line, type=_Request):
         case MeasureRequest() as request:
             _send(answers, "measured", _measure(request, vocabulary, classes, answers))
         case PrepareRequest() as request:
@@ -100,6 +109,13 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
             _send(answers, "prepared", prepared)
         case PrepareStopsRequest() as request:
             _send(answers, "prepared", prepare_stops(request, vocabulary))
+        case PrepareEncodeRequest() as request:
+            _send(answers, "prepared", prepare_encode(request, vocabulary, classes))
+        case LiveEncodeRequest() as request:
+            _start_thread_pool(vocabulary)
+            for part in measure_live(request, vocabulary, classes):
+                _send(answers, "part", part)
+            _send(answers, "measured", None)
 
 
 def _load_paths(names: list[str]) -> tuple[dict[str, PathClass], list[GateResult]]:
@@ -234,6 +250,8 @@ def _budget(cell: Cell, request: MeasureRequest) -> Budget:
     if cell.metric in {"admit", "first_token"}:
         visits = min(effort.visits, _ADMISSION_VISITS)
         return Budget(warmup_ns=0, visit_ns=round(effort.visit_ms * 2e5), visits=visits)
+    if cell.metric in {"encode", "encode_batch"} and _ids_of(cell) >= LONG_CALL_IDS:
+        return Budget(warmup_ns=0, visit_ns=0, visits=min(effort.visits, _LONG_CALL_VISITS))
     bare = cell.metric in _BARE
     share = _SHARE_OF_CALLS if bare else 1.0
     warmup_ns = round(effort.warmup_ms * 1e6)
@@ -243,6 +261,10 @@ def _budget(cell: Cell, request: MeasureRequest) -> Budget:
         visits=effort.visits,
         rewarm_ns=warmup_ns if bare else 0,
     )
+
+
+def _ids_of(cell: Cell) -> int:
+    return cell.batch * (cell.prompt_len or 0)
 
 
 def _cell_samples(cell: Cell, samples: Samples) -> CellSamples:

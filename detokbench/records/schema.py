@@ -36,6 +36,9 @@ Metric = Literal[
     "ttft",
     "chunk_gap",
     "itl",
+    # encode
+    "encode",
+    "encode_batch",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""

@@ -13,6 +13,8 @@ from detokbench.errors import usage_error
 from detokbench.records.schema import Record
 from detokbench.records.store import read_record
 from detokbench.report.charts import measure_c_figure, save_figure
+from detokbench.report.encode_chart import encode_figure
+from detokbench.report.encode_screen import print_encode
 from detokbench.report.measure_c_screen import print_measure_c
 from detokbench.report.probe_chart import probe_figure
 from detokbench.report.probe_screen import print_probe
@@ -54,6 +56,7 @@ KINDS: dict[str, Kind] = {
         "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
     ),
     "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
+    "encode": Kind("What turning prompts into ids costs", print_encode, encode_figure),
     "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
     "time-step": Kind(
         "How long the GPU takes for a decode step", print_time_step, time_step_figure

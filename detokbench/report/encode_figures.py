@@ -1,0 +1,76 @@
+"""Looking figures up in an ``encode`` record."""
+
+from __future__ import annotations
+
+from detokbench.model.admission import length_that_blocks
+from detokbench.records.encode import ArrivalCell, StallCell, details_of
+from detokbench.records.schema import Metric, Record, Row
+
+GROWING_PATH = "fast"
+"""The path whose first token costs the more the longer the prompt is."""
+
+
+class EncodeFigures:
+    """The rows and cells of a record by what they are of."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.details = details_of(record)
+        self._rows = {
+            (row.path, row.metric, row.batch, row.threads, row.prompt_len): row
+            for row in record.rows
+        }
+        self.calls = _names(record, "encode")
+        self.list_calls = _names(record, "encode_batch")
+
+    def one(self, call: str, length: int) -> Row | None:
+        """One prompt a call."""
+        return self._rows.get((call, "encode", 1, None, length))
+
+    def many(self, call: str, batch: int, length: int, threads: int) -> Row | None:
+        """Several prompts a call; the value is for each of them."""
+        return self._rows.get((call, "encode_batch", batch, threads, length))
+
+    def batched(self) -> list[tuple[int, int]]:
+        """The batches and lengths that were timed together."""
+        rows = (row for row in self.record.rows if row.metric == "encode_batch")
+        return sorted({(row.batch, row.prompt_len) for row in rows if row.prompt_len})
+
+    def ids(self, length: int) -> float:
+        """The ids that texts of a nominal length encode to."""
+        return next((p.mean_ids for p in self.details.prompts if p.length == length), length)
+
+    def streams(self) -> list[tuple[int, float]]:
+        """Length and rate of each stream of arrivals."""
+        return list(dict.fromkeys((cell.length, cell.rate) for cell in self.details.arrivals))
+
+    def arrival(self, way: str, length: int, rate: float) -> ArrivalCell | None:
+        return next(
+            (
+                cell
+                for cell in self.details.arrivals
+                if (cell.way, cell.length, cell.rate) == (way, length, rate)
+            ),
+            None,
+        )
+
+    def stalls(self, path: str) -> list[StallCell]:
+        """By rising length."""
+        return [cell for cell in self.details.stalls if cell.path == path]
+
+    def first_tokens(self, path: str) -> list[tuple[int, float]]:
+        """``(ids of prompt, seconds of admission and first token)``, timed on their own."""
+        points = []
+        for row in self.record.rows:
+            if (row.path, row.metric) == (path, "first_token") and row.median and row.prompt_len:
+                admit = self._rows.get((path, "admit", 1, None, row.prompt_len))
+                points.append((row.prompt_len, row.median + ((admit and admit.median) or 0.0)))
+        return sorted(points)
+
+    def stalling_length(self) -> float | None:
+        """From how many ids on an admission takes longer than a T_step; None if none does."""
+        return length_that_blocks(self.first_tokens(GROWING_PATH), self.details.t_step_s)
+
+
+def _names(record: Record, metric: Metric) -> list[str]:
+    return list(dict.fromkeys(row.path for row in record.rows if row.metric == metric))
