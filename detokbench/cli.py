@@ -16,6 +16,7 @@ from detokbench.commands import (
     measure_c,
     models,
     paths,
+    pipeline,
     plot,
     report,
     scenarios,
@@ -42,6 +43,7 @@ app.command("measure-c", help=measure_c.HELP)(measure_c.measure_c)
 app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
+app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)

@@ -32,6 +32,12 @@ Metric = Literal[
     "finish_check",
     "prefix_check",
     "both_checks",
+    # pipeline
+    "itl",
+    "chunk_gap",
+    "chunks_per_token",
+    "lag",
+    "host_part",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""

@@ -14,6 +14,8 @@ from detokbench.records.schema import Record
 from detokbench.records.store import read_record
 from detokbench.report.charts import measure_c_figure, save_figure
 from detokbench.report.measure_c_screen import print_measure_c
+from detokbench.report.pipeline_chart import pipeline_figure
+from detokbench.report.pipeline_screen import print_pipeline
 from detokbench.report.sweep_chart import sweep_figure
 from detokbench.report.sweep_screen import print_sweep
 from detokbench.report.tail_str_chart import tail_str_figure
@@ -51,6 +53,7 @@ KINDS: dict[str, Kind] = {
     "measure-c": Kind(
         "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
     ),
+    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
     "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
     "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
     "time-step": Kind(

@@ -1,0 +1,1 @@
+"""Real processes at a real pace, and servers that are watched from outside."""
