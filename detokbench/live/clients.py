@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -78,8 +79,9 @@ class _Run:
                 working.result()
         finally:
             self._control.on_stop(None)
-            for task in (working, timing, stopping):
-                task.cancel()
+            working.cancel()
+            timing.cancel()
+            stopping.cancel()
             for stream in list(self._open):
                 stream.abandon()
             socket.close()
@@ -122,9 +124,9 @@ class _Run:
         sampled = is_sampled(number, self._request.batch)
         loop = asyncio.get_running_loop()
         for _ in range(3):
-            stream = Parsed(number, port, self) if sampled else Drained(number, port, self)
+            make = partial(Parsed if sampled else Drained, number, port, self)
             try:
-                await loop.create_connection(lambda stream=stream: stream, "127.0.0.1", port)
+                await loop.create_connection(make, "127.0.0.1", port)
                 return
             except OSError:
                 await asyncio.sleep(0.05)

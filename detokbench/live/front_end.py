@@ -56,13 +56,15 @@ class FrontEndRun:
         stopping = asyncio.create_task(stopped.wait())
         try:
             await asyncio.wait({working, stopping, timing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (working, timing):
-                if task.done():
-                    task.result()  # raises what went wrong
+            if timing.done():
+                timing.result()  # raises what went wrong
+            if working.done():
+                working.result()
         finally:
             self._control.on_stop(None)
-            for task in (working, timing, stopping):
-                task.cancel()
+            working.cancel()
+            timing.cancel()
+            stopping.cancel()
             if http is not None:
                 await http.close()
             socket.close()

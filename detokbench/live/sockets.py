@@ -7,7 +7,7 @@ loopback that the system chooses.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import zmq
 
@@ -16,7 +16,7 @@ from detokbench.errors import DetokbenchError
 # sockaddr_un.sun_path holds 108 bytes on Linux and 104 on macOS, the final zero included.
 _LONGEST_PATH = 100
 
-_Socket = TypeVar("_Socket", bound="zmq.Socket[bytes]")
+_Socket = TypeVar("_Socket", bound="zmq.Socket[Any]")
 
 
 def bind_pull(context: zmq.Context[_Socket], folder: str, name: str) -> tuple[_Socket, str]:
@@ -30,7 +30,9 @@ def bind_pull(context: zmq.Context[_Socket], folder: str, name: str) -> tuple[_S
         socket.bind(address)
     except zmq.ZMQError as error:
         raise DetokbenchError(f"cannot open the socket '{name}': {error}") from error
-    return socket, socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
+    endpoint = socket.getsockopt(zmq.LAST_ENDPOINT)
+    assert isinstance(endpoint, bytes)
+    return socket, endpoint.rstrip(b"\0").decode()
 
 
 def connect_push(context: zmq.Context[_Socket], address: str) -> _Socket:

@@ -44,7 +44,7 @@ class Control:
     def __init__(self, answers: BinaryIO) -> None:
         self._answers = answers
         self._lock = threading.Lock()
-        self._on_stop: Callable[[], None] | None = None
+        self._on_stop: Callable[[], object] | None = None
         self.stopping = False
         self.requests: SimpleQueue[Request | None] = SimpleQueue()
 
@@ -55,7 +55,7 @@ class Control:
             self._answers.write(line)
             self._answers.flush()
 
-    def on_stop(self, call: Callable[[], None] | None) -> None:
+    def on_stop(self, call: Callable[[], object] | None) -> None:
         """What to do when told to stop; it is called from the reading thread."""
         with self._lock:
             self._on_stop = call
