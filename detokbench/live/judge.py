@@ -2,8 +2,8 @@
 
 vllm: unread chunks merge, so that there are fewer than 95 % of the chunks that the stream interval
 asks for; or the text falls behind by more than 20 ms a second. sglang: the text falls behind by
-more than 20 ms a second, or the median ITL is beyond 1.05 T_step, or its scheduler is late, with
-less than 98 % of the steps that were due.
+more than 20 ms a second, or the mean ITL is above 1.05 T_step, or the scheduler is late, with fewer
+than 98 % of the steps that were due.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEPS_AT_LEAST = 0.98
 RULES: dict[Topology, str] = {
     "vllm": "fewer than 95 % of the chunks due (unread ones merge), or the text falls behind by "
     "more than 20 ms a second",
-    "sglang": "the text falls behind by more than 20 ms a second, or the median ITL is above 1.05 "
+    "sglang": "the text falls behind by more than 20 ms a second, or the mean ITL is above 1.05 "
     "T_step, or fewer than 98 % of the steps due",
 }
 

@@ -18,7 +18,7 @@ _CLIENT_BOUND = 0.8
 _MOST_POINTS = 240
 _GRID_S = 0.05
 _BEYOND = 2  # samples that must lie beyond a percentile
-_NOTHING = Quantiles(count=0, p50=None, p90=None, p99=None, longest=None)
+_NOTHING = Quantiles(count=0, mean=None, p50=None, p90=None, p99=None, longest=None)
 Read = Callable[[Sample], int]
 
 
@@ -45,6 +45,7 @@ def quantiles(values: Iterable[tuple[int, int]]) -> Quantiles:
 
     return Quantiles(
         count=len(ordered),
+        mean=sum(value * weight for value, weight in ordered) / total * 1e-9,
         p50=above_floor(50),
         p90=above_floor(90),
         p99=above_floor(99),
@@ -200,7 +201,7 @@ def run_facts(answers: Answers, asked: Asked, of: RunOf) -> RunFacts:
             chunks_per_token=chunks_per_token,
             interval=asked.interval,
             lag_s_per_s=lag,
-            itl_s=itl.p50,
+            itl_s=itl.mean,
             t_step_s=asked.t_step_s,
             steps_share=_steps_share(engine, due),
         ),

@@ -22,6 +22,7 @@ class Quantiles(msgspec.Struct, kw_only=True):
     """
 
     count: int
+    mean: float | None
     p50: float | None
     p90: float | None
     p99: float | None

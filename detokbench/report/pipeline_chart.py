@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING
 
+from detokbench.model.queue import queue_state
 from detokbench.records.pipeline import PipelineDetails, RunFacts, details_of
 from detokbench.records.schema import Record
 from detokbench.report.charts import COLOURS, caption, figures
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MS = 1e-3
+Point = tuple[float, float]
 
 
 def pipeline_figure(record: Record) -> Figure | None:
@@ -31,7 +35,7 @@ def pipeline_figure(record: Record) -> Figure | None:
         _draw_depth(right, runs, details)
     else:
         _draw_over_batch(left, runs, details)
-        _draw_chunks(middle, runs, details)
+        _draw_overload(middle, runs, details)
         _draw_depth(right, [run for run in runs if run.of == "depth"] or runs[-1:], details)
     figure.suptitle(f"{caption(record)}\n{_title(details)}", fontsize=8, color="#444444")
     return figure
@@ -91,13 +95,11 @@ def _draw_depth(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -> N
     )  # fmt: skip
 
 
-def _medians(runs: list[RunFacts], value: str) -> list[tuple[int, float]]:
+def _live(runs: list[RunFacts], read: Callable[[RunFacts], float | None]) -> list[Point]:
     """(batch, median over the runs at it) for the runs that have a value."""
-    from statistics import median
-
     found: dict[int, list[float]] = {}
     for run in runs:
-        got = run.itl.p50 if value == "itl" else run.chunks_per_token
+        got = read(run)
         if got is not None:
             found.setdefault(run.batch, []).append(got)
     return sorted((batch, median(values)) for batch, values in found.items())
@@ -121,30 +123,37 @@ def _draw_over_batch(axes: Axes, runs: list[RunFacts], details: PipelineDetails)
     else:
         flat = [t_step_s / _MS] * len(batches)
         axes.plot(batches, flat, color=COLOURS[0], label="ITL, predicted (unread chunks merge)")
-    points = [(batch, value / _MS) for batch, value in _medians(runs, "itl")]
-    axes.plot(*zip(*points, strict=True), "o", color=COLOURS[1], label="ITL, live (median)")
+    points = [(batch, value / _MS) for batch, value in _live(runs, lambda run: run.itl.mean)]
+    axes.plot(*zip(*points, strict=True), "o", color=COLOURS[1], label="ITL, live (mean)")
     _batch_axis(axes, details, runs)
-    axes.legend(fontsize=8, loc="upper left")
+    axes.legend(fontsize=8, loc="center left")
     _finish(axes, "batch B, sequences a step", "ms", "ITL over the batch")
 
 
-def _draw_chunks(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -> None:
+def _draw_overload(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -> None:
+    """What overload looks like: chunks that merge in vLLM, text that falls behind in SGLang."""
     prediction = details.prediction
     assert prediction is not None
     batches = _batches(details, runs)
-    due = 1 / details.interval
     if details.topology == "vllm":
+        due = 1 / details.interval
         merged = [merged_at(details, prediction, batch) for batch in batches]
-        values = [due * (0.0 if chunks is None else chunks) for chunks in merged]
-        axes.plot(batches, values, color=COLOURS[0], label="predicted")
+        predicted = [due * (0.0 if chunks is None else chunks) for chunks in merged]
+        live = _live(runs, lambda run: run.chunks_per_token)
+        title, y = "Unread chunks merge", "chunks a token"
+        axes.set_ylim(0, due * 1.1)
     else:
-        axes.plot(batches, [due] * len(batches), color=COLOURS[0], label="predicted")
-    live = _medians(runs, "chunks")
-    axes.plot(*zip(*live, strict=True), "o", color=COLOURS[1], label="live")
+        states = [
+            queue_state(batch, host_at(prediction, batch), details.t_step_s) for batch in batches
+        ]
+        predicted = [state.lag_s_per_s / _MS for state in states]
+        live = _live(runs, lambda run: run.lag_s_per_s / _MS)
+        title, y = "The text falls behind", "ms a second"
+    axes.plot(batches, predicted, color=COLOURS[0], label="predicted")
+    axes.plot(*zip(*live, strict=True), "o", color=COLOURS[1], label="live (median of runs)")
     _batch_axis(axes, details, runs)
-    axes.set_ylim(0, due * 1.1)
-    axes.legend(fontsize=8, loc="lower left")
-    _finish(axes, "batch B, sequences a step", "chunks a token", "Unread chunks merge")
+    axes.legend(fontsize=8, loc="center left")
+    _finish(axes, "batch B, sequences a step", y, title)
 
 
 def _batch_axis(axes: Axes, details: PipelineDetails, runs: list[RunFacts]) -> None:

@@ -92,11 +92,19 @@ def _ms(seconds: float | None) -> str:
 
 
 def _cells(name: str, of: Quantiles) -> list[str]:
-    return [name, f"{of.count:,}", _ms(of.p50), _ms(of.p90), _ms(of.p99), _ms(of.longest)]
+    return [
+        name,
+        f"{of.count:,}",
+        _ms(of.mean),
+        _ms(of.p50),
+        _ms(of.p90),
+        _ms(of.p99),
+        _ms(of.longest),
+    ]
 
 
 def _print_run(run: RunFacts, console: Console) -> None:
-    headers = ["ms", "samples", "p50", "p90", "p99", "longest"]
+    headers = ["ms", "samples", "mean", "p50", "p90", "p99", "longest"]
     rows = [_cells("ITL a token", run.itl), _cells("gap between chunks", run.gap)]
     rows += [_cells(f"emitted → {hop.name}", hop.delay) for hop in run.hops]
     title = f"B = {run.batch}, {run.duration_s:.1f} s, {run.steps:,} steps, {run.ids:,} ids"
@@ -133,7 +141,16 @@ def _print_run(run: RunFacts, console: Console) -> None:
 
 
 def _runs_table(details: PipelineDetails, width: int) -> Table:
-    headers = ["B", "run", "ITL p50", "p99 ms", "chunks\n/token", "lag\nms/s", "ids\nleft"]
+    headers = [
+        "B",
+        "run",
+        "ITL\nmean",
+        "\np50",
+        "\np99 ms",
+        "chunks\n/token",
+        "lag\nms/s",
+        "ids\nleft",
+    ]
     is_wide = width >= _MEDIUM
     if is_wide:
         headers += ["busiest\nCPU %"]
@@ -142,6 +159,7 @@ def _runs_table(details: PipelineDetails, width: int) -> Table:
         row = [
             f"{run.batch}",
             run.of,
+            _ms(run.itl.mean),
             _ms(run.itl.p50),
             _ms(run.itl.p99),
             "–" if run.chunks_per_token is None else f"{run.chunks_per_token:.2f}",
