@@ -126,12 +126,12 @@ def pipeline(
     chosen, folder = load_scenario(scenario)
     chosen = override(chosen, vocabulary=vocab, stop=stop)
     check_vocabulary_name(chosen.vocabulary)
-    (path_name,) = check_path_names(
-        path or ("fast" if kind == "vllm" else "batch-decode"), "--path"
-    )
+    names = check_path_names(path or ("fast" if kind == "vllm" else "batch-decode"), "--path")
+    if len(names) > 1:
+        raise usage_error(f"--path: '{path}' names several; a pipeline has one path")
     asked = Asked(
         topology=kind,
-        path=path_name,
+        path=names[0],
         scenario=chosen,
         text_folder=folder,
         t_step_s=parse_duration_s(t_step, "--t-step"),

@@ -137,7 +137,8 @@ class RunView:
 
     def series(self) -> list[Point]:
         """Points at even distances until the last sample, not too many of them."""
-        last = max((t.at_ns for s in self.answers.samples.values() for t in s), default=0)
+        seen = [s for name in self.totals for s in (*self.answers.samples[name], *self._ends(name))]
+        last = max((sample.at_ns for sample in seen), default=0)
         start = self.engine.start_ns
         count = min(max(ceil((last - start) * 1e-9 / _GRID_S), 1), _MOST_POINTS)
         times = [start + (last - start) * i / count for i in range(count + 1)]

@@ -13,6 +13,7 @@ import psutil
 import zmq
 
 from detokbench.live.calibrate import calibrate_decode
+from detokbench.live.chosen_path import load_both
 from detokbench.live.counting import SAMPLE_S, Counters, Reservoir, Window
 from detokbench.live.messages import Decoder, Encoder, RowText, StepOutput, StepText
 from detokbench.live.plan import Bound, CalibrateRequest, Done, Loaded, LoadRequest, RunRequest
@@ -21,9 +22,6 @@ from detokbench.live.schedule import now_ns
 from detokbench.live.sockets import bind_pull, connect_push
 from detokbench.live.stand_in import WordPath
 from detokbench.live.worker import Control, serve
-from detokbench.paths.protocol import PathClass
-from detokbench.paths.registry import load_path_class
-from detokbench.vocab import load_vocabulary
 
 _LOOK_MS = 100  # how long a blocked process takes at most to see that it is to stop
 
@@ -32,8 +30,7 @@ class Detokenizer:
     """The role."""
 
     def load(self, request: LoadRequest, loaded: Loaded) -> None:
-        self._vocabulary = load_vocabulary(request.vocabulary, request.trust_remote_code)
-        self._path_class: PathClass = load_path_class(request.path)
+        self._vocabulary, self._path_class = load_both(request)
         self._path = self._path_class(self._vocabulary)
         self._stop = tuple(request.stop)
         self._workload_file = request.workload_file

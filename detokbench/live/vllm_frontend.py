@@ -14,6 +14,7 @@ import msgspec
 import zmq.asyncio
 
 from detokbench.live.calibrate import calibrate_decode, calibrate_queue
+from detokbench.live.chosen_path import load_both
 from detokbench.live.front_end import FrontEndRun
 from detokbench.live.messages import Decoder, Encoder, StepOutput
 from detokbench.live.output_processor import OutputProcessor
@@ -23,17 +24,14 @@ from detokbench.live.schedule import now_ns
 from detokbench.live.sockets import connect_push
 from detokbench.live.stand_in import WordPath
 from detokbench.live.worker import Control, serve
-from detokbench.paths.protocol import DetokPath, PathClass
-from detokbench.paths.registry import load_path_class
-from detokbench.vocab import load_vocabulary
+from detokbench.paths.protocol import DetokPath
 
 
 class VllmFrontEnd:
     """The role."""
 
     def load(self, request: LoadRequest, loaded: Loaded) -> None:
-        self._vocabulary = load_vocabulary(request.vocabulary, request.trust_remote_code)
-        self._path_class: PathClass = load_path_class(request.path)
+        self._vocabulary, self._path_class = load_both(request)
         self._path = self._path_class(self._vocabulary)
         self._stop = tuple(request.stop)
         self._workload_file = request.workload_file
