@@ -411,7 +411,8 @@ def test_bisection_encloses_the_batch_where_it_breaks(limit, low):
 
 
 def test_calibration_batches_span_the_ramp():
-    assert calibration_batches([1, 512]) == [4, 16, 64, 256, 512]
+    assert calibration_batches([1, 100]) == [8, 16, 32, 64, 100]
+    assert calibration_batches([2, 4]) == [4, 8]
     assert calibration_batches([32]) == [32, 64]
 
 

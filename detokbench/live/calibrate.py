@@ -114,7 +114,7 @@ def calibrate_decode(
 async def calibrate_queue(
     request: CalibrateRequest, workload_file: str, seed: int, texts: OneByOne
 ) -> Cost:
-    """Everything of vLLM's output handler but decoding: chunks, collectors, and their readers."""
+    """vLLM's output handler: rows decoded, chunks, collectors, and their readers."""
     counters = Counters()
     readers = _readers(request, counters)
     processor = OutputProcessor(texts, readers, request.interval, counters)

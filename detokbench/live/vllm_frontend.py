@@ -18,13 +18,12 @@ from detokbench.live.chosen_path import load_both
 from detokbench.live.front_end import FrontEndRun
 from detokbench.live.messages import Decoder, Encoder, StepOutput
 from detokbench.live.output_processor import OutputProcessor
-from detokbench.live.plan import CalibrateRequest, Done, Loaded, LoadRequest, RunRequest
+from detokbench.live.plan import CalibrateRequest, Cost, Done, Loaded, LoadRequest, RunRequest
 from detokbench.live.row_texts import OneByOne
 from detokbench.live.schedule import now_ns
 from detokbench.live.sockets import connect_push
 from detokbench.live.stand_in import WordPath
 from detokbench.live.worker import Control, serve
-from detokbench.paths.protocol import DetokPath
 
 
 class VllmFrontEnd:
@@ -41,19 +40,18 @@ class VllmFrontEnd:
         match request:
             case RunRequest():
                 return asyncio.run(self._run(request, control))
-            case CalibrateRequest(part="queue"):
-                texts = OneByOne(WordPath(self._vocabulary), ())
-                return asyncio.run(calibrate_queue(request, self._workload_file, self._seed, texts))
             case CalibrateRequest():
-                stop = self._stop if request.part == "stop" else ()
-                texts = OneByOne(self._fresh_path(request), stop)
-                return calibrate_decode(request, self._workload_file, self._seed, texts)
+                return self._calibrate(request)
         raise TypeError(f"a front end does not know {type(request).__name__}")
 
-    def _fresh_path(self, request: CalibrateRequest) -> DetokPath:
-        if request.part == "floor":
-            return WordPath(self._vocabulary)
-        return self._path_class(self._vocabulary)
+    def _calibrate(self, request: CalibrateRequest) -> Cost:
+        """One part: ``queue`` is measured around decoding, and holds it."""
+        path = (WordPath if request.part == "floor" else self._path_class)(self._vocabulary)
+        stop = self._stop if request.part in {"stop", "queue"} else ()
+        texts = OneByOne(path, stop)
+        if request.part == "queue":
+            return asyncio.run(calibrate_queue(request, self._workload_file, self._seed, texts))
+        return calibrate_decode(request, self._workload_file, self._seed, texts)
 
     async def _run(self, request: RunRequest, control: Control) -> Done:
         run = FrontEndRun(request, control)
