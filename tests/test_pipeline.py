@@ -197,12 +197,13 @@ def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, wa
     assert (details.live_low, details.live_high, details.live_batch) == (5, 6, 5.5)
     walked = [run.batch for run in details.runs if run.of == "walk"]
     assert walked == [2, 4, 8, 8]
+    assert [run.batch for run in details.runs if run.of == "depth"] == [4, 6, 7]
     parts = {(part.process, part.part) for part in details.prediction.parts}
     assert parts == {
         ("engine", "emission"), ("front-end", "wire"), ("front-end", "decode"),
         ("front-end", "stop"), ("front-end", "queue"),
     }  # fmt: skip
-    assert details.prediction.batches == [4, 8]
+    assert details.prediction.batches == [8, 16]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import psutil
 import zmq
 import zmq.asyncio
 
@@ -98,7 +97,6 @@ class _Run:
             gaps=recorder.gaps.values,
             delays={"client": recorder.delays.values} if recorder.delays.values else {},
             streams=recorder.streams,
-            memory_bytes=psutil.Process().memory_info().rss,
         )
 
     async def _open_streams(self, socket: zmq.asyncio.Socket) -> None:

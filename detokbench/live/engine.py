@@ -33,7 +33,7 @@ from detokbench.live.plan import (
 )
 from detokbench.live.schedule import Schedule, now_ns, wake_sharply
 from detokbench.live.sockets import bind_pull, connect_push
-from detokbench.live.texts import Checked, SentTexts
+from detokbench.live.texts import SentTexts
 from detokbench.live.worker import Control, serve
 from detokbench.vocab import load_vocabulary
 from detokbench.workload.streams import Workload, build_workload
@@ -64,8 +64,7 @@ class Engine:
             case RunRequest():
                 return self._run(request, control)
             case CheckRequest():
-                wrong, first = self._texts.check(request.texts)
-                return Checked(checked=len(request.texts), wrong=wrong, first=first)
+                return self._texts.check(request.texts)
             case BlastRequest():
                 return send_canned(request, control)
         raise TypeError(f"an engine does not know {type(request).__name__}")
@@ -87,6 +86,7 @@ class Engine:
         )
         scheduler = self._scheduler(request.interval)
         advance = advance_vllm if self._topology == "vllm" else scheduler.advance
+        self._texts.forget()
         route = _route(self._topology, request)
         run = _Run(request, batch, advance, route, self._context, self._aborts)
         control.send("bound", Bound(address=""))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import psutil
 import zmq
 import zmq.asyncio
 
@@ -85,5 +84,4 @@ class FrontEndRun:
             gaps=recorder.gaps.values,
             delays=delays,
             streams=recorder.streams,
-            memory_bytes=psutil.Process().memory_info().rss,
         )

@@ -32,6 +32,7 @@ class Answers:
     request: RunRequest
     done: dict[str, Done] = field(default_factory=dict)
     samples: dict[str, list[Sample]] = field(default_factory=dict)
+    memory: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     checked: Checked | None = None
     error: BaseException | None = None
 
@@ -62,8 +63,7 @@ def run_once(
         only_receive=only_receive,
     )
     answers = Answers(request)
-    for samples in supervisor.samples.values():
-        samples.clear()
+    supervisor.begin_run()
     names = [n for n in asked.processes.names if n != CLIENTS or request.http]
     try:
         _start(supervisor, asked, request)
@@ -74,6 +74,7 @@ def run_once(
         answers.error = error
         _stop(supervisor, names, answers, isinstance(error, KeyboardInterrupt))
     answers.samples = {name: list(samples) for name, samples in supervisor.samples.items()}
+    answers.memory = {name: list(weighed) for name, weighed in supervisor.memory.items()}
     if answers.error is None and not only_receive:
         answers.checked = _check(supervisor, answers)
     return answers

@@ -148,7 +148,6 @@ class Done(msgspec.Struct, kw_only=True):
     """Hop → delays since the engine's emission."""
     streams: list[Stream] = []
     engine: EngineFacts | None = None
-    memory_bytes: int = 0
     states_left: int = 0
 
 

@@ -16,6 +16,7 @@ from detokbench.records.pipeline import Hop, Point, ProcessFacts, Quantiles, Run
 
 _CLIENT_BOUND = 0.8
 _MOST_POINTS = 240
+_MOST_WEIGHED = 60
 _GRID_S = 0.05
 _BEYOND = 2  # samples that must lie beyond a percentile
 _NOTHING = Quantiles(count=0, mean=None, p50=None, p90=None, p99=None, longest=None)
@@ -253,6 +254,11 @@ def _process(view: RunView, name: str) -> ProcessFacts:
         cpu_s=(done.last.cpu_ns - done.first.cpu_ns) * 1e-9,
         cpu_s_per_step=cpu_s / steps if steps > 0 else None,
         longest_block_s=done.longest_block_ns * 1e-9 if done.longest_block_ns else None,
-        memory_bytes=done.memory_bytes,
+        memory=_thinned(view.answers.memory.get(name, []), view.engine.start_ns),
         states_left=done.states_left,
     )
+
+
+def _thinned(weighed: list[tuple[int, int]], start_ns: int) -> list[tuple[float, int]]:
+    step = ceil(len(weighed) / _MOST_WEIGHED) or 1
+    return [(round((at_ns - start_ns) * 1e-9, 2), size) for at_ns, size in weighed[::step]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import psutil
 import zmq
 
 from detokbench.live.calibrate import calibrate_decode
@@ -100,7 +99,6 @@ class _Loop:
             first=first,
             last=self._counters.sample(),
             delays={hop: seen.values for hop, seen in self._delays.items() if seen.values},
-            memory_bytes=psutil.Process().memory_info().rss,
             states_left=len(self._texts),
         )
 

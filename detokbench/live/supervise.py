@@ -21,6 +21,7 @@ from detokbench.live.counting import Sample
 from detokbench.live.plan import Loaded, StopRequest
 
 _STOP_GRACE_S = 5.0
+_WEIGH_NS = 1_000_000_000
 _Answer = TypeVar("_Answer", bound=msgspec.Struct)
 
 
@@ -99,6 +100,7 @@ class Supervisor:
         self._answered: dict[tuple[str, str], Any] = {}
         self._dead: dict[str, DetokbenchError] = {}
         self.samples: dict[str, list[Sample]] = {name: [] for name in modules}
+        self.memory: dict[str, list[tuple[int, int]]] = {name: [] for name in modules}
         self.loaded: dict[str, Loaded] = {}
         self._temporary = tempfile.TemporaryDirectory(prefix="detokbench-")
         self.folder = self._temporary.name  # made for this user alone
@@ -125,6 +127,12 @@ class Supervisor:
     def pids(self) -> dict[str, int]:
         """Process ids by name."""
         return {name: worker.pid for name, worker in self._workers.items()}
+
+    def begin_run(self) -> None:
+        """Forget what was seen of the run before."""
+        for name in self._modules:
+            self.samples[name].clear()
+            self.memory[name].clear()
 
     def send(self, name: str, request: msgspec.Struct) -> None:
         """Ask something of a process."""
@@ -158,7 +166,9 @@ class Supervisor:
         except Empty:
             raise DetokbenchError(f"the process '{awaited}' does not answer") from None
         if kind == "sample":
-            self.samples[sender].append(msgspec.convert(content, Sample))
+            sample = msgspec.convert(content, Sample)
+            self.samples[sender].append(sample)
+            self._weigh(sender, sample.at_ns)
         elif kind == "error":
             self._dead.setdefault(sender, _error_of(sender, content))
         elif kind == "died":
@@ -167,6 +177,16 @@ class Supervisor:
             self._dead.setdefault(sender, died)
         else:
             self._answered[(sender, kind)] = content
+
+    def _weigh(self, name: str, at_ns: int) -> None:
+        """Look at the memory of a process now and then, from outside: that costs it nothing."""
+        import psutil
+
+        weighed = self.memory[name]
+        if weighed and at_ns - weighed[-1][0] < _WEIGH_NS:
+            return
+        with suppress(psutil.Error):
+            weighed.append((at_ns, psutil.Process(self._workers[name].pid).memory_info().rss))
 
     def tell_to_stop(self, name: str) -> None:
         """Tell one process to end its run; the others hear of it by its last message."""

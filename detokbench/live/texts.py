@@ -33,31 +33,36 @@ class SentTexts:
         self._ids: dict[int, int] = {}
 
     def remember(self, requests: Sequence[Running], batch: int) -> None:
-        """Take in how many ids these have got by now; bounded, the oldest go first."""
+        """Take in how many ids these have got by now, until there are enough."""
         for request in requests:
-            if is_sampled(request.number, batch):
+            if is_sampled(request.number, batch) and len(self._ids) < 4 * MOST_STREAMS:
                 self._ids[request.number] = request.position
-        while len(self._ids) > 4 * MOST_STREAMS:
-            del self._ids[next(iter(self._ids))]
 
-    def check(self, streams: Sequence[tuple[int, str, str]]) -> tuple[int, str]:
+    def forget(self) -> None:
+        """Begin anew: the requests of another run are not asked for again."""
+        self._ids.clear()
+
+    def check(self, streams: Sequence[tuple[int, str, str]]) -> Checked:
         """How many of (request, text, finish) are wrong, and the first difference in words.
 
-        An open character at the very end is left out of account: engines differ in what they
-        send of it.
+        Requests that were not remembered are not checked. An open character at the very end is
+        left out of account: engines differ in what they send of it.
         """
-        wrong, first = 0, ""
+        checked = Checked(checked=0, wrong=0)
         for number, text, finish in streams:
+            if number not in self._ids:
+                continue
+            checked.checked += 1
             expected = self._expected(number, finish)
             if text.rstrip("\ufffd") != expected.rstrip("\ufffd"):
-                wrong += 1
-                first = first or _difference(number, text, expected)
-        return wrong, first
+                checked.wrong += 1
+                checked.first = checked.first or _difference(number, text, expected)
+        return checked
 
     def _expected(self, number: int, finish: str) -> str:
         row = number % len(self._workload.outputs)
         prompt = self._workload.prompts[row]
-        ids = self._workload.outputs[row][: self._ids.get(number, 0)]
+        ids = self._workload.outputs[row][: self._ids[number]]
         before = self._vocabulary.decode(prompt)
         text = self._vocabulary.decode([*prompt, *ids])[len(before) :]
         if finish != "stop":

@@ -49,7 +49,8 @@ class ProcessFacts(msgspec.Struct, kw_only=True):
     cpu_s_per_step: float | None
     longest_block_s: float | None
     """The longest that its event loop served nobody else; None where it has no loop."""
-    memory_bytes: int
+    memory: list[tuple[float, int]]
+    """(seconds since the first step, resident bytes), at even distances."""
     states_left: int
     """Requests whose state it still held at the end."""
 

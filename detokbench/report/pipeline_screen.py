@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from detokbench.records.pipeline import PipelineDetails, Prediction, Quantiles, RunFacts, details_of
+from detokbench.records.pipeline import (
+    PipelineDetails,
+    Prediction,
+    ProcessFacts,
+    Quantiles,
+    RunFacts,
+    details_of,
+)
 from detokbench.records.schema import Record
 from detokbench.report.pipeline_reading import read_pipeline
 from detokbench.report.units import duration, milliseconds, percent, significant
@@ -115,7 +122,7 @@ def _print_run(run: RunFacts, console: Console) -> None:
             "–" if process.cpu_share is None else percent(process.cpu_share),
             "–" if process.cpu_s_per_step is None else f"{1e6 * process.cpu_s_per_step:.0f}",
             _ms(process.longest_block_s),
-            f"{process.memory_bytes / 1e6:.0f}" if process.memory_bytes else "–",
+            _memory(process),
             f"{process.states_left}",
         ]
         for process in run.processes
@@ -138,6 +145,14 @@ def _print_run(run: RunFacts, console: Console) -> None:
         f"growing by {run.growth_ids_per_s:,.0f} a second",
         highlight=False,
     )
+
+
+def _memory(process: ProcessFacts) -> str:
+    """At the first quarter of the run and at its end: 267 → 268."""
+    sizes = [size / 1e6 for _, size in process.memory]
+    if not sizes:
+        return "–"
+    return f"{sizes[len(sizes) // 4]:.0f} → {sizes[-1]:.0f}"
 
 
 def _runs_table(details: PipelineDetails, width: int) -> Table:
