@@ -73,6 +73,7 @@ class HttpStreams:
         self._begun: set[int] = set()
         self._unread: set[int] = set()
         self._changed = asyncio.Event()
+        self._has_ended = False
         self._runner: web.AppRunner | None = None
 
     def open(self, number: int) -> Collector:
@@ -100,6 +101,7 @@ class HttpStreams:
             await self._runner.cleanup()
 
     async def all_read(self) -> None:
+        self._has_ended = True
         for number, collector in self._collectors.items():
             if number not in self._begun:
                 collector.put(Chunk("", 0, 0, "abort"))
@@ -110,6 +112,8 @@ class HttpStreams:
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         number = msgspec.json.decode(await request.read(), type=Asked).request
         collector = self._collectors.setdefault(number, Collector())
+        if self._has_ended and number not in self._begun:
+            collector.put(Chunk("", 0, 0, "abort"))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:

@@ -73,11 +73,15 @@ class WorkerProcess:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return f"{how}: {lines[-1].strip()}" if lines else how
 
-    def close(self) -> None:
-        """End the process: by closing its input, and if that does not help, at once."""
+    def close_input(self) -> None:
+        """Tell the process that nothing more will come: it ends by itself."""
         with suppress(BrokenPipeError):
             assert self._process.stdin is not None
             self._process.stdin.close()
+
+    def close(self) -> None:
+        """End the process: by closing its input, and if that does not help, at once."""
+        self.close_input()
         try:
             self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
@@ -115,6 +119,8 @@ class Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for worker in self._workers.values():
+            worker.close_input()
         for worker in self._workers.values():
             worker.close()
         self._temporary.cleanup()
