@@ -17,6 +17,7 @@ from detokbench.commands import (
     measure_c,
     models,
     paths,
+    pipeline,
     plot,
     probe,
     report,
@@ -45,6 +46,7 @@ app.command("sweep", help=sweep.HELP)(sweep.sweep)
 app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.command("encode", help=encode.HELP)(encode.encode)
+app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)

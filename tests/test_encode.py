@@ -21,7 +21,7 @@ from detokbench.bench.plan import PreparedEncode
 from detokbench.cli import main
 from detokbench.errors import ExitCode
 from detokbench.live.admission_stall import _Streams, schedule
-from detokbench.live.arrivals import measure_arrivals, poisson_times
+from detokbench.live.encode_arrivals import measure_arrivals, poisson_times
 from detokbench.live.heartbeat import Heartbeat
 from detokbench.model.admission import late_gap_s, length_that_blocks
 from detokbench.model.latency import latency_of, sample_floor

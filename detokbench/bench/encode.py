@@ -23,7 +23,7 @@ from detokbench.bench.plan import (
 )
 from detokbench.bench.run import Collected, Outcome, collect, without_folders
 from detokbench.errors import DetokbenchError
-from detokbench.live.arrivals import WAYS
+from detokbench.live.encode_arrivals import WAYS
 from detokbench.records.encode import ArrivalCell, EncodeDetails, GilFact, StallCell
 from detokbench.records.provenance import file_name
 from detokbench.records.schema import Record, Row

@@ -18,7 +18,7 @@ from detokbench.bench.encode_subjects import as_engines_call, call_ns, calls_of_
 from detokbench.bench.plan import LiveEncodeRequest
 from detokbench.bench.sampling import quiet_gc
 from detokbench.live.admission_stall import measure_stall
-from detokbench.live.arrivals import WAYS, measure_arrivals, poisson_times
+from detokbench.live.encode_arrivals import WAYS, measure_arrivals, poisson_times
 from detokbench.live.heartbeat import idle_s
 from detokbench.model.latency import latency_of
 from detokbench.paths.protocol import PathClass

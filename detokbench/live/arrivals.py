@@ -1,152 +1,137 @@
-"""Prompts that arrive at an event loop, encoded in one of three ways.
+"""Which requests run at each step: they arrive, take a row of the batch, and end.
 
-*direct*: the loop itself calls the tokenizer, as SGLang does by default. *executor*: one call a
-request in one thread beside the loop, as vLLM does (0.33, renderers/base.py). *micro-batch*:
-SGLang's micro-batcher. A wait lasts from when the request was due to arrive until its ids are
-there, so that a loop too busy to take a request in is counted as well.
+``closed``: as many as the batch holds, and one that ends is replaced at the next step.
+``poisson``: arrivals at a rate, independent of each other; they wait while the batch is full.
+Lengths are drawn evenly from a quarter of the longest up. In a closed batch the first requests
+begin anywhere in their length, so that ends are spread from the start.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from time import perf_counter, process_time
-from typing import Any
+from collections import deque
+from collections.abc import Sequence
 
-from detokbench.live.encode_batcher import EncodeBatcher, Tokenizer
-from detokbench.live.heartbeat import Heartbeat
-from detokbench.live.ticker import Ticker
+from detokbench.live.plan import Arrival
 
-WAYS = ("direct", "executor", "micro-batch")
-_HEAD_START_S = 0.02
-Encode = Callable[[str], Awaitable[Any]]
+_SHORTEST = 4
 
 
-@dataclass(frozen=True)
-class Arrived:
-    """What became of a stream of arrivals. Waits are in seconds, None for one not done in time."""
+class Running:
+    """One request of the batch. ``sent`` counts the ids handed on, ``length`` those it will get.
 
-    waits_s: list[float | None]
-    seconds: float
-    """From the start to the last ids."""
-    blocked_s: float
-    calls: int
-    encoded: int
-    """Prompts in all calls."""
-    cpu_s: float
-
-
-def poisson_times(rate: float, duration_s: float, rng: random.Random) -> list[float]:
-    """When requests arrive in ``duration_s`` at so many a second.
-
-    A Poisson process given its number of arrivals, which is the expected one (one at least), so
-    that a short stream offers the load that it is named by.
+    ``output`` grows only where somebody looks for stops in it.
     """
-    number = max(1, round(rate * duration_s))
-    return sorted(rng.uniform(0.0, duration_s) for _ in range(number))
+
+    __slots__ = ("ids", "length", "number", "output", "position", "prompt", "sent")
+
+    def __init__(self, number: int, prompt: list[int], ids: list[int], length: int) -> None:
+        self.number = number
+        self.prompt: list[int] | None = prompt
+        self.ids = ids
+        self.length = length
+        self.output: list[int] = []
+        self.position = 0
+        self.sent = 0
 
 
-class _Counted:
-    """A tokenizer whose calls are counted."""
+class Requests:
+    """Makes requests: number n has the text of row n, and a length that follows from the seed."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self.calls = self.prompts = 0
+    def __init__(
+        self,
+        prompts: Sequence[list[int]],
+        outputs: Sequence[list[int]],
+        max_tokens: int,
+        seed: int,
+        first: int = 0,
+    ) -> None:
+        self._prompts = prompts
+        self._outputs = outputs
+        self._max_tokens = max_tokens
+        self._rng = random.Random(f"{seed}:{first}")
+        self.next_number = first
 
-    def __call__(self, texts: str | list[str], **options: Any) -> Any:
-        self.calls += 1
-        self.prompts += 1 if isinstance(texts, str) else len(texts)
-        return self._tokenizer(texts, **options)
+    def make(self, part_way: bool = False) -> Running:
+        """The next one; ``part_way`` leaves it a random part of its length."""
+        number = self.next_number
+        self.next_number += 1
+        row = number % len(self._outputs)
+        ids = self._outputs[row]
+        most = min(self._max_tokens, len(ids))
+        length = self._rng.randint(max(most // _SHORTEST, 1), most)
+        if part_way:
+            length = self._rng.randint(1, length)
+        return Running(number, self._prompts[row], ids, length)
 
 
-async def measure_arrivals(
-    way: str,
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    times_s: Sequence[float],
-    drain_s: float,
-    max_batch: int,
-    wait_s: float,
-) -> Arrived:
-    """Let requests arrive at ``times_s``, with ``texts`` in turn, and wait for their ids.
+class ArrivalTimes:
+    """When requests of a Poisson process arrive, in ns after the start."""
 
-    Those not done ``drain_s`` after the last arrival are given up.
+    def __init__(self, rate: float, seed: int) -> None:
+        self._rng = random.Random(f"arrivals:{seed}")
+        self._rate = rate
+        self._next_ns = self._gap_ns()
+
+    def _gap_ns(self) -> int:
+        return round(self._rng.expovariate(self._rate) * 1e9)
+
+    def until(self, now_ns: int) -> int:
+        """How many have arrived since the last call."""
+        count = 0
+        while self._next_ns <= now_ns:
+            count += 1
+            self._next_ns += self._gap_ns()
+        return count
+
+
+class Batch:
+    """The requests that run and those that wait.
+
+    In a closed batch a few always wait, announced before they begin, so that a client can have
+    its stream open when the first id comes.
     """
-    counted = _Counted(tokenizer)
-    if way == "direct":
-        return await _stream(_direct(counted), counted, texts, times_s, drain_s)
-    if way == "executor":
-        with ThreadPoolExecutor(max_workers=1) as executor:
-            encode = _in_executor(counted, executor)
-            arrived = await _stream(encode, counted, texts, times_s, drain_s)
-            executor.shutdown(cancel_futures=True)
+
+    def __init__(
+        self, size: int, requests: Requests, arrival: Arrival, times: ArrivalTimes
+    ) -> None:
+        self._size = size
+        self._requests = requests
+        self._arrival = arrival
+        self._times = times
+        self._spare = 8 + size // 8
+        self.running: list[Running] = []
+        self.waiting: deque[Running] = deque()
+        self.arrived = 0
+
+    def begin(self) -> list[int]:
+        """Fill a closed batch; the numbers of the requests that there are now."""
+        if self._arrival == "closed":
+            self.running = [self._requests.make(part_way=True) for _ in range(self._size)]
+            self.arrived = self._size
+        return [request.number for request in self.running] + self._arrive(0)
+
+    def refill(self, since_start_ns: int) -> list[int]:
+        """Let requests arrive and take the free rows; the numbers of the new arrivals."""
+        arrived = self._arrive(since_start_ns)
+        while self.waiting and len(self.running) < self._size:
+            self.running.append(self.waiting.popleft())
+        if self._arrival == "closed":
+            arrived += self._arrive(since_start_ns)
         return arrived
-    batcher = EncodeBatcher(counted, max_batch, wait_s)
-    try:
-        return await _stream(batcher.encode, counted, texts, times_s, drain_s)
-    finally:
-        await batcher.close()
 
+    def _arrive(self, since_start_ns: int) -> list[int]:
+        if self._arrival == "closed":
+            count = self._spare - len(self.waiting)
+        else:
+            count = self._times.until(since_start_ns)
+        new = [self._requests.make() for _ in range(count)]
+        self.waiting.extend(new)
+        self.arrived += count
+        return [request.number for request in new]
 
-def _direct(tokenizer: Tokenizer) -> Encode:
-    async def encode(text: str) -> Any:
-        return tokenizer(text)
-
-    return encode
-
-
-def _in_executor(tokenizer: Tokenizer, executor: ThreadPoolExecutor) -> Encode:
-    async def encode(text: str) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(executor, tokenizer, text)
-
-    return encode
-
-
-async def _stream(
-    encode: Encode,
-    counted: _Counted,
-    texts: Sequence[str],
-    times_s: Sequence[float],
-    drain_s: float,
-) -> Arrived:
-    await encode(texts[-1])  # threads are started and caches warm before the clock runs
-    counted.calls = counted.prompts = 0
-    loop = asyncio.get_running_loop()
-    waits_s: list[float | None] = [None] * len(times_s)
-    tasks: list[asyncio.Task[None]] = []
-    start, cpu = perf_counter() + _HEAD_START_S, process_time()
-
-    async def request(number: int) -> None:
-        if perf_counter() - start > times_s[-1] + drain_s:
-            return  # a loop in arrears comes to its timers only after all of these
-        await encode(texts[number % len(texts)])
-        waits_s[number] = perf_counter() - start - times_s[number]
-
-    async with Heartbeat() as heartbeat:
-        with Ticker(start, times_s, lambda i: tasks.append(loop.create_task(request(i)))) as ticker:
-            await ticker.done.wait()
-        await _finish(tasks, drain_s)
-        calls, prompts = counted.calls, counted.prompts
-    ends = [at + wait for at, wait in zip(times_s, waits_s, strict=True) if wait is not None]
-    return Arrived(
-        waits_s=waits_s,
-        seconds=max(ends, default=times_s[-1] + drain_s),
-        blocked_s=heartbeat.longest_s,
-        calls=calls,
-        encoded=prompts,
-        cpu_s=process_time() - cpu,
-    )
-
-
-async def _finish(tasks: Sequence[asyncio.Task[None]], drain_s: float) -> None:
-    """Wait for the requests; what raised is raised, what is not done in time is cancelled."""
-    done, late = await asyncio.wait(tasks, timeout=drain_s)
-    for task in late:
-        task.cancel()
-    if late:
-        await asyncio.wait(late)
-    for task in done:
-        task.result()
+    def drop(self, numbers: set[int]) -> int:
+        """Take out requests that were aborted; returns how many were still running."""
+        before = len(self.running)
+        self.running = [request for request in self.running if request.number not in numbers]
+        return before - len(self.running)

@@ -32,13 +32,17 @@ Metric = Literal[
     "finish_check",
     "prefix_check",
     "both_checks",
-    # probe
+    # probe and pipeline
     "ttft",
     "chunk_gap",
     "itl",
     # encode
     "encode",
     "encode_batch",
+    # pipeline
+    "chunks_per_token",
+    "lag",
+    "host_part",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""

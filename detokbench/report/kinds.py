@@ -16,6 +16,8 @@ from detokbench.report.charts import measure_c_figure, save_figure
 from detokbench.report.encode_chart import encode_figure
 from detokbench.report.encode_screen import print_encode
 from detokbench.report.measure_c_screen import print_measure_c
+from detokbench.report.pipeline_chart import pipeline_figure
+from detokbench.report.pipeline_screen import print_pipeline
 from detokbench.report.probe_chart import probe_figure
 from detokbench.report.probe_screen import print_probe
 from detokbench.report.sweep_chart import sweep_figure
@@ -55,6 +57,7 @@ KINDS: dict[str, Kind] = {
     "measure-c": Kind(
         "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
     ),
+    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
     "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
     "encode": Kind("What turning prompts into ids costs", print_encode, encode_figure),
     "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
