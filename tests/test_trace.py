@@ -1,6 +1,8 @@
 """``detokbench trace``: what it shows of a stream, and what bad options get."""
 
+import io
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -360,7 +362,7 @@ def test_a_case_is_named_with_what_it_says_of_the_path(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     out = printed(capsys, "slow", "--case", "B2").splitlines()
     assert out[0].startswith("case B2 (ai-dynamo/dynamo#12630): The look-back into the prompt")
-    assert out[1] == "known to differ: '���� ok', all with the last id"
+    assert out[1] == "the case says of slow: '���� ok', all with the last id"
     assert not any("known" in line for line in printed(capsys, "fast", "--case", "B2").splitlines())
 
 
@@ -395,3 +397,20 @@ def test_a_case_comes_with_as_many_ids_a_step_as_show_its_fault(name, path, size
 def test_ids_that_are_no_numbers_are_shown_as_python_writes_them(capsys):
     assert "'1917'" in printed(capsys, "fast", "--case", "C1-text")
     assert "1917.0" in printed(capsys, "fast", "--case", "C1-float")
+
+
+@pytest.mark.parametrize("width", range(72, 200, 7))
+def test_no_character_of_a_delta_is_cut_off(width):
+    from rich.console import Console
+
+    from detokbench.report.trace_table import steps_table
+
+    vocab = vocabulary("mistral-spm-fast")
+    stream = Stream((), tuple(vocab.encode("👩\u200d👩\u200d👧 👍")))
+    traced = trace_stream(load_path_class("batch-decode"), vocab, stream, 4)
+    out = io.StringIO()
+    Console(file=out, width=width).print(steps_table(traced, width))
+    shown = re.sub(r"\s", "", out.getvalue())
+    for step in traced.steps:
+        assert all(char in shown for char in step.delta if char != "\u200d" and char.strip())
+    assert shown.count("\\u200d") >= 2 or width < 100  # a fold may fall inside an escape

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from detokbench.paths import load_path_class, path_names
+from detokbench.paths.decode_stream_window import DecodeStreamWindow
 from detokbench.records.verify import Difference, Seen, StreamFacts
 from detokbench.verify.corpus import cut_texts, orders_of_kinds, text_ids
 from detokbench.verify.essential import essential
@@ -19,7 +20,7 @@ from detokbench.verify.stream import Runner, Stream
 from detokbench.verify.tally import Tally
 from detokbench.verify.tasks import Bench, runners_for
 from detokbench.verify.truth import Truth
-from detokbench.verify.work import growth_class, growth_of
+from detokbench.verify.work import ShadowDiffersError, growth_class, growth_of
 from tests.streaming import VOCABULARIES, vocabulary
 
 SPM = "mistral-spm-fast"
@@ -111,6 +112,11 @@ class TestFoundUnaided:
         grown = {g.stream: g for g in growth_of(load_path_class(path), vocabulary("llama-3"))}
         assert grown["one special token, repeated"].growth == "linear"
         assert grown["text without a newline"].growth == "flat"
+
+    def test_another_decode_stream_than_the_modelled_one_is_no_silent_gap(self, monkeypatch):
+        monkeypatch.setattr(DecodeStreamWindow, "step", lambda self, token_id: "other")
+        with pytest.raises(ShadowDiffersError):
+            list(growth_of(load_path_class("fast"), vocabulary("llama-3")))
 
     def test_the_cure_has_no_work_that_grows(self):
         grown = list(growth_of(load_path_class("byte-table"), vocabulary("llama-3")))

@@ -107,6 +107,12 @@ def test_text_that_is_missing_at_the_end_only_is_not_counted_as_lost_in_the_midd
     assert Law.BYTES not in cut.broken
 
 
+def test_false_text_after_the_right_end_is_not_a_missing_end():
+    result = broken(lambda text, so_far: text + "\ufffd", [], [HELLO])
+    assert Law.APPEND_ONLY in result.broken
+    assert Law.COMPLETE in result.judged - result.broken
+
+
 def test_a_path_that_raises_is_judged_by_that_alone():
     def raising(text, so_far):
         if len(so_far) == 2:

@@ -14,6 +14,8 @@ from detokbench.records.schema import Record
 
 Verdict = Literal["pass", "differs", "error", "n/a"]
 """``error``: the path raised. ``n/a``: path or law does not apply, or nothing was judged."""
+NO_STREAM = "no stream that the law could be judged by"
+"""Why a law is ``n/a`` for a path that applies."""
 GrowthClass = Literal["flat", "linear", "worse"]
 
 

@@ -43,28 +43,27 @@ def steps_table(trace: Trace, width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     columns = list(_columns(trace, width))
-    least = _least_widths(columns, trace.steps, width)
-    for column, least_width in zip(columns, least, strict=True):
+    widths = _widths(columns, trace.steps, width)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for column, column_width in zip(columns, widths, strict=True):
         table.add_column(
             column.header,
             justify="right" if column.is_number else "left",
             no_wrap=column.is_number,
             overflow="fold",
-            min_width=least_width,
+            width=column_width,
         )
     for step in trace.steps:
         table.add_row(*(Text(column.cell(step)) for column in columns))
     return table
 
 
-def _least_widths(
-    columns: Sequence[_Column], steps: Sequence[TraceStep], width: int
-) -> list[int | None]:
-    """Widths below which no column is folded; None for all where they do not fit together.
+def _widths(columns: Sequence[_Column], steps: Sequence[TraceStep], width: int) -> list[int | None]:
+    """A width for each column; None for all where even the least do not fit together.
 
-    A table wider than its console would be cut.
+    Set here since a column that the table makes narrower than its least width is cut, not folded.
+    What is left over goes to those that need it, from the left.
     """
     from rich.cells import cell_len
 
@@ -76,12 +75,18 @@ def _least_widths(
         )
         for column in columns
     ]
-    least = [
+    found = [
         full if column.least_width is None else min(full, column.least_width)
         for full, column in zip(widest, columns, strict=True)
     ]
-    fits = sum(least) + _GAP * (len(columns) + 1) <= width
-    return [*least] if fits else [None] * len(columns)
+    spare = width - _GAP * (len(columns) + 1) - sum(found)
+    if spare < 0:
+        return [None] * len(columns)
+    for position, full in enumerate(widest):
+        more = min(full - found[position], spare)
+        found[position] += more
+        spare -= more
+    return [*found]
 
 
 def _columns(trace: Trace, width: int) -> Iterator[_Column]:

@@ -58,7 +58,7 @@ def _summary(details: VerifyDetails) -> str:
         seen = sum(result.verdict in BROKEN for result in known)
         parts.append(f"known differences seen: {seen} of {len(known)}")
     unknown = sum(not result.expected_to_differ for result in surprises(details))
-    parts.append(f"others: {unknown or 'none'}")
+    parts.append(f"not foretold: {unknown or 'none'}")
     return f"{count:,} case{'' if count == 1 else 's'}: {'; '.join(parts)}."
 
 
@@ -83,11 +83,11 @@ def _surprise(results: Sequence[CaseResult], width: int) -> str:
     report = f" ({result.report})" if result.report else ""
     words = plain(f"{result.case}{report} on {result.vocab}: {paths}").split(" ")
     if result.expected_to_differ:
-        words += f"{'are' if several else 'is'} right, and said to differ".split(" ")
+        verb = "are" if several else "is"
+        words += f"{verb} right, and named in [case.differ]".split(" ")
     else:
         verb = "raise" if result.verdict == "error" else "differ"
-        said = "are not said to" if several else "is not said to"
-        words += f"{verb}{'' if several else 's'}, and {said}:".split(" ")
+        words += f"{verb}{'' if several else 's'}, not named in [case.differ]:".split(" ")
         most = min(_LONGEST_TEXT, width - len("    expected ,"))
         if result.expected:
             words.append(f"expected {plain(result.expected, most)}, got")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from detokbench.records.verify import Cell, VerifyDetails
+from detokbench.records.verify import NO_STREAM, Cell, VerifyDetails
 from detokbench.report.verify_text import filled, plain
 from detokbench.report.verify_verdicts import MARKS, vocabularies, worst
 
@@ -46,11 +46,18 @@ def _names(title: str, names: Sequence[str]) -> list[str]:
 
 def _reasons(details: VerifyDetails) -> list[str]:
     """Why paths or laws do not apply, a line for each reason."""
-    groups: dict[str, list[Cell]] = {}
+    judged = {(cell.path, cell.law) for cell in details.cells if cell.verdict != "n/a"}
+    by_law: dict[tuple[str, str], list[Cell]] = {}
     for cell in details.cells:
-        if cell.verdict == "n/a" and cell.why:
-            groups.setdefault(cell.why, []).append(cell)
-    lines = [_reason(details, why, cells) for why, cells in groups.items()]
+        known_elsewhere = cell.why == NO_STREAM and (cell.path, cell.law) in judged
+        if cell.verdict == "n/a" and cell.why and not known_elsewhere:
+            by_law.setdefault((cell.why, cell.law), []).append(cell)
+    # Laws that do not apply to the same paths in the same places share a line.
+    groups: dict[tuple[str, frozenset[tuple[str, str]]], list[Cell]] = {}
+    for (why, _), cells in by_law.items():
+        where = frozenset((cell.path, cell.vocab) for cell in cells)
+        groups.setdefault((why, where), []).extend(cells)
+    lines = [_reason(details, why, cells) for (why, _), cells in groups.items()]
     hidden = len(lines) - _MOST_REASONS
     if hidden <= 0:
         return lines

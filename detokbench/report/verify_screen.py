@@ -14,7 +14,7 @@ from detokbench.report.verify_growth import print_growth
 from detokbench.report.verify_matrix import print_matrix
 from detokbench.report.verify_reading import read_verify
 from detokbench.report.verify_text import plain
-from detokbench.report.verify_verdicts import broken_laws, vocabularies, was_judged, worst
+from detokbench.report.verify_verdicts import BROKEN, broken_laws, vocabularies, was_judged, worst
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +87,14 @@ def _required(path: str, details: VerifyDetails) -> str:
         which = "all " if kept == len(found) > 1 else ""
         apply = "" if kept == len(found) else ", all that apply,"
         laws_kept = f"{which}{_number(kept, 'law')}{apply}"
-        return f"Required: {path} keeps {laws_kept} in {_number(details.streams, 'stream')}."
+        kept_laws = f"Required: {path} keeps {laws_kept} in {_number(details.streams, 'stream')}"
+        wrong = {c.case for c in details.cases if c.path == path and c.verdict in BROKEN}
+        if not wrong:
+            return f"{kept_laws}."
+        return (
+            f"{kept_laws}, and FAILED: {_number(len(wrong), 'case')} expected something else; the "
+            "right text below is what the bytes of the ids spell, so look at the case too."
+        )
     each = "; ".join(f"{law} ({_counts(details, path, law)})" for law in laws)
     return f"Required: {path} FAILED: {each}."
 

@@ -69,7 +69,7 @@ class GivenCase:
         report = f" ({self.case.report})" if self.case.report else ""
         lines = [f"case {self.case.name}{report}{which}: {self.case.title}"]
         if path in self.case.differ:
-            lines.append(f"known to differ: {self.case.differ[path]}")
+            lines.append(f"the case says of {path}: {self.case.differ[path]}")
         return lines
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from detokbench.paths.protocol import PathClass
 from detokbench.records.schema import NotApplicable
-from detokbench.records.verify import Cell, Growth, Verdict
+from detokbench.records.verify import NO_STREAM, Cell, Growth, Verdict
 from detokbench.verify.laws import Law
 from detokbench.verify.tally import Tally
 
@@ -43,7 +43,7 @@ def _cell(
     judged, broken = tally.judged[path, law], tally.broken[path, law]
     verdict: Verdict = "pass"
     if not judged:
-        verdict, why = "n/a", why or "no stream that the law could be judged by"
+        verdict, why = "n/a", why or NO_STREAM
     elif broken:
         verdict = "error" if law is Law.NO_ERROR else "differs"
     return Cell(

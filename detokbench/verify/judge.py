@@ -204,6 +204,6 @@ def _is_within(part: str, whole: str) -> bool:
 
 def _is_cut_short(text: str, right: str) -> bool:
     """Whether the end of the right text did not come."""
-    if text == right or not right:
-        return False
+    if not right or text.startswith(right):
+        return False  # whatever came after it is false, not missing
     return right.startswith(text) or not text.endswith(right[-1])

@@ -47,7 +47,8 @@ def wanted_from(
     for name in {case.vocabulary for case in cases}:
         check_vocabulary_name(name)
     chosen = tuple(dict.fromkeys(vocabularies)) or _vocabularies(cases, fuzz, by_default)
-    asked = frozenset(laws or Law)
+    # Rows and work have streams of their own, which are no part of the user's question.
+    asked = frozenset(laws or (Law if by_default else SINGLE_STREAM_LAWS))
     _refuse_what_would_not_run(cases, chosen, asked, fuzz)
     if not asked & SINGLE_STREAM_LAWS:
         fuzz = 0
