@@ -131,8 +131,8 @@ def _draw_overload(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -
     model = [overload_at(details, prediction, batch) for batch in _batches(details, runs)]
     if any(merges(details, run.batch) and run.broken for run in runs):
         predicted = [at.chunks_per_token for at in model]
-        live = _live(runs, lambda run: run.chunks_per_token)
-        title, y = "Unread chunks merge", "chunks a token"
+        live = _live(runs, lambda run: run.typical_chunks_per_token)
+        title, y = "Unread chunks merge", "chunks a token, median 50 ms"
         axes.set_ylim(0, 1.1 / details.interval)
     else:
         predicted = [at.lag_s_per_s / _MS for at in model]

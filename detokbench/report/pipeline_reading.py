@@ -81,14 +81,14 @@ def _who(details: PipelineDetails) -> str:
 
 def _above(details: PipelineDetails) -> str:
     """What overload looked like at the deepest run, beside what the model says of it."""
-    late = [run for run in details.runs if run.broken and run.chunks_per_token is not None]
+    late = [run for run in details.runs if run.broken and run.typical_chunks_per_token is not None]
     prediction = details.prediction
     if not late or prediction is None:
         return ""
     run = max(late, key=lambda run: run.batch)
     seen = (
-        f"At B = {run.batch} there were {run.chunks_per_token:.2f} chunks a token and the text "
-        f"fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
+        f"At B = {run.batch} there were {run.typical_chunks_per_token:.2f} chunks a token and the "
+        f"text fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
     )
     model = overload_at(details, prediction, run.batch)
     return (
