@@ -210,8 +210,8 @@ def _parts_table(prediction: Prediction, t_step_s: float) -> Table:
 def _legend(details: PipelineDetails) -> str:
     return (
         f"Does not keep up: {details.rule}. ITL: a gap between two chunks spread over the ids of "
-        "the second, each counted. Typ.: the median 50 ms. Delays are since the engine had the ids; "
-        "for chunks, the oldest."
+        "the second, each counted. Typ.: the median 50 ms. Delays are since the engine had the "
+        "ids; for chunks, the oldest."
     )
 
 
