@@ -384,13 +384,14 @@ def test_events_are_counted_once_whatever_their_text_holds():
 def test_each_topology_breaks_in_its_own_way():
     fine = {
         "chunks_per_token": 1.0, "interval": 1, "lag_s_per_s": 0.0, "itl_s": 1e-3,
-        "t_step_s": 1e-3, "steps_share": 1.0,
+        "t_step_s": 1e-3, "steps_share": 1.0, "busiest_share": 0.9,
     }  # fmt: skip
     for topology in ("vllm", "sglang"):
         assert why_broken(topology, **fine) == ""
         assert "falls behind by 30 ms" in why_broken(topology, **{**fine, "lag_s_per_s": 0.03})
     merged = {**fine, "chunks_per_token": 0.94}
     assert "chunks merge: 0.94" in why_broken("vllm", **merged)
+    assert why_broken("vllm", **{**merged, "busiest_share": 0.5}) == ""
     assert why_broken("sglang", **merged) == ""
     assert why_broken("vllm", **{**fine, "chunks_per_token": 0.25, "interval": 4}) == ""
     assert "ITL is 1.10" in why_broken("sglang", **{**fine, "itl_s": 1.1e-3})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from math import ceil
+from statistics import median
 
 from detokbench.live.counting import Sample
 from detokbench.live.judge import slope, why_broken
@@ -114,6 +116,12 @@ class RunView:
     def window_s(self) -> float:
         return (self.end_ns - self.begin_ns) * 1e-9
 
+    def grid(self) -> list[float]:
+        """Times at even distances of about 50 ms, from the window's begin to its end."""
+        count = max(ceil(self.window_s / _GRID_S), 1)
+        length = self.end_ns - self.begin_ns
+        return [self.begin_ns + length * i / count for i in range(count + 1)]
+
     def sum_at(self, names: Sequence[str], at_ns: float, read: Read) -> float:
         return sum(self.totals[name].at(at_ns, read) for name in names)
 
@@ -173,7 +181,7 @@ def run_facts(answers: Answers, asked: Asked, of: RunOf) -> RunFacts:
     rate = emitted / view.window_s if view.window_s > 0 else 0.0
     itl = quantiles(_all(answers, lambda done: done.itl))
     lag = growth / rate if rate > 0 else 0.0
-    chunks_per_token = chunks / delivered if delivered > 0 else None
+    typical = _typical_chunks(view)
     checked = answers.checked
     shares = [_process(view, name) for name in answers.samples if name in answers.done]
     client = next((p.cpu_share for p in shares if p.name == CLIENTS), None)
@@ -194,18 +202,22 @@ def run_facts(answers: Answers, asked: Asked, of: RunOf) -> RunFacts:
         ids=round(view.totals[ENGINE].at(1 << 62, lambda s: s.ids)),
         itl=itl,
         gap=quantiles(_all(answers, lambda done: done.gaps)),
-        chunks_per_token=chunks_per_token,
+        chunks_per_token=chunks / delivered if delivered > 0 else None,
+        typical_chunks_per_token=typical,
         undelivered_ids=view.undelivered(view.end_ns),
         growth_ids_per_s=growth,
         lag_s_per_s=lag,
         broken=why_broken(
             asked.topology,
-            chunks_per_token=chunks_per_token,
+            chunks_per_token=typical,
             interval=asked.interval,
             lag_s_per_s=lag,
             itl_s=itl.mean,
             t_step_s=asked.t_step_s,
             steps_share=_steps_share(engine, due),
+            busiest_share=max(
+                (p.cpu_share or 0.0 for p in shares if p.name in processes.host), default=0.0
+            ),
         ),
         hops=_hops(answers),
         processes=shares,
@@ -224,9 +236,20 @@ def _steps_share(engine: EngineFacts, due: float) -> float:
 
 
 def _undelivered_points(view: RunView) -> list[tuple[float, float]]:
-    count = max(ceil(view.window_s / _GRID_S), 1)
-    times = [view.begin_ns + (view.end_ns - view.begin_ns) * i / count for i in range(count + 1)]
-    return [(at_ns * 1e-9, view.undelivered(at_ns)) for at_ns in times]
+    return [(at_ns * 1e-9, view.undelivered(at_ns)) for at_ns in view.grid()]
+
+
+def _typical_chunks(view: RunView) -> float | None:
+    """Chunks a token in the median piece of the window."""
+    names = view.asked.processes.front_ends
+    chunks = [view.sum_at(names, at_ns, lambda s: s.chunks) for at_ns in view.grid()]
+    ids = [view.sum_at(names, at_ns, lambda s: s.delivered) for at_ns in view.grid()]
+    pieces = [
+        (after - before) / (later - earlier)
+        for (before, after), (earlier, later) in zip(pairwise(chunks), pairwise(ids), strict=True)
+        if later - earlier >= 1
+    ]
+    return median(pieces) if pieces else None
 
 
 def _all(

@@ -15,6 +15,7 @@ from detokbench.errors import DetokbenchError
 
 # sockaddr_un.sun_path holds 108 bytes on Linux and 104 on macOS, the final zero included.
 _LONGEST_PATH = 100
+_LINGER_MS = 60_000
 
 _Socket = TypeVar("_Socket", bound="zmq.Socket[Any]")
 
@@ -36,9 +37,13 @@ def bind_pull(context: zmq.Context[_Socket], folder: str, name: str) -> tuple[_S
 
 
 def connect_push(context: zmq.Context[_Socket], address: str) -> _Socket:
-    """A socket that sends messages to an address; sending never waits."""
+    """A socket that sends messages to an address; sending never waits.
+
+    What it has not sent when it is closed is sent all the same, while its process lives: an
+    overloaded receiver takes its time.
+    """
     socket: _Socket = context.socket(zmq.PUSH)
     socket.setsockopt(zmq.SNDHWM, 0)
-    socket.setsockopt(zmq.LINGER, 2000)
+    socket.setsockopt(zmq.LINGER, _LINGER_MS)
     socket.connect(address)
     return socket

@@ -92,7 +92,7 @@ class _Handler:
             await run.streams.all_read()
         finally:
             receiving.cancel()
-            aborting.close()
+            aborting.close(linger=0)
 
     async def _receive(self, socket: zmq.asyncio.Socket) -> None:
         decode = Decoder(StepOutput).decode

@@ -88,6 +88,9 @@ class RunFacts(msgspec.Struct, kw_only=True):
     itl: Quantiles
     gap: Quantiles
     chunks_per_token: float | None
+    typical_chunks_per_token: float | None
+    """The median over pieces of 50 ms: what else the machine does merges chunks in some of them,
+    a host that is late in all."""
     undelivered_ids: float
     """At the end of the window."""
     growth_ids_per_s: float

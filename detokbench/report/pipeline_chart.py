@@ -6,11 +6,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING
 
-from detokbench.model.queue import queue_state
 from detokbench.records.pipeline import PipelineDetails, RunFacts, details_of
 from detokbench.records.schema import Record
 from detokbench.report.charts import COLOURS, caption, figures
-from detokbench.report.pipeline_reading import host_at, merged_at
+from detokbench.report.pipeline_reading import host_at, merges, overload_at
 from detokbench.report.units import count
 
 if TYPE_CHECKING:
@@ -114,15 +113,10 @@ def _draw_over_batch(axes: Axes, runs: list[RunFacts], details: PipelineDetails)
     prediction = details.prediction
     assert prediction is not None
     batches = _batches(details, runs)
-    t_step_s = details.t_step_s
-    predicted = [max(host_at(prediction, batch), t_step_s) / _MS for batch in batches]
     host = [host_at(prediction, batch) / _MS for batch in batches]
+    predicted = [overload_at(details, prediction, batch).itl_s / _MS for batch in batches]
     axes.plot(batches, host, color="#888888", linewidth=1, label="host a step, predicted")
-    if details.topology == "sglang":
-        axes.plot(batches, predicted, color=COLOURS[0], label="ITL, predicted")
-    else:
-        flat = [t_step_s / _MS] * len(batches)
-        axes.plot(batches, flat, color=COLOURS[0], label="ITL, predicted (unread chunks merge)")
+    axes.plot(batches, predicted, color=COLOURS[0], label="ITL, predicted")
     points = [(batch, value / _MS) for batch, value in _live(runs, lambda run: run.itl.mean)]
     axes.plot(*zip(*points, strict=True), "o", color=COLOURS[1], label="ITL, live (mean)")
     _batch_axis(axes, details, runs)
@@ -134,21 +128,17 @@ def _draw_overload(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -
     """What overload looks like: chunks that merge in vLLM, text that falls behind in SGLang."""
     prediction = details.prediction
     assert prediction is not None
-    batches = _batches(details, runs)
-    if details.topology == "vllm":
-        due = 1 / details.interval
-        merged = [merged_at(details, prediction, batch) for batch in batches]
-        predicted = [due * (0.0 if chunks is None else chunks) for chunks in merged]
-        live = _live(runs, lambda run: run.chunks_per_token)
-        title, y = "Unread chunks merge", "chunks a token"
-        axes.set_ylim(0, due * 1.1)
+    model = [overload_at(details, prediction, batch) for batch in _batches(details, runs)]
+    if any(merges(details, run.batch) and run.broken for run in runs):
+        predicted = [at.chunks_per_token for at in model]
+        live = _live(runs, lambda run: run.typical_chunks_per_token)
+        title, y = "Unread chunks merge", "chunks a token, median 50 ms"
+        axes.set_ylim(0, 1.1 / details.interval)
     else:
-        states = [
-            queue_state(batch, host_at(prediction, batch), details.t_step_s) for batch in batches
-        ]
-        predicted = [state.lag_s_per_s / _MS for state in states]
+        predicted = [at.lag_s_per_s / _MS for at in model]
         live = _live(runs, lambda run: run.lag_s_per_s / _MS)
         title, y = "The text falls behind", "ms a second"
+    batches = _batches(details, runs)
     axes.plot(batches, predicted, color=COLOURS[0], label="predicted")
     axes.plot(*zip(*live, strict=True), "o", color=COLOURS[1], label="live (median of runs)")
     _batch_axis(axes, details, runs)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from detokbench.model.curves import Measured
 from detokbench.model.queue import merged_chunks_per_step, queue_state
 from detokbench.records.pipeline import PipelineDetails, Prediction, RunFacts, details_of
 from detokbench.records.schema import Record
@@ -78,49 +81,77 @@ def _who(details: PipelineDetails) -> str:
 
 def _above(details: PipelineDetails) -> str:
     """What overload looked like at the deepest run, beside what the model says of it."""
-    late = [run for run in details.runs if run.broken and run.chunks_per_token is not None]
+    late = [run for run in details.runs if run.broken and run.typical_chunks_per_token is not None]
     prediction = details.prediction
     if not late or prediction is None:
         return ""
     run = max(late, key=lambda run: run.batch)
-    due = 1 / details.interval
     seen = (
-        f"At B = {run.batch} there were {run.chunks_per_token:.2f} chunks a token and the text "
-        f"fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
+        f"At B = {run.batch} there were {run.typical_chunks_per_token:.2f} chunks a token and the "
+        f"text fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
     )
-    host_s = host_at(prediction, run.batch)
-    if details.topology == "sglang":
-        lag = queue_state(run.batch, host_s, details.t_step_s).lag_s_per_s
-        return f"{seen}; the model says {due:.2f} and {1e3 * lag:.0f} ms."
-    chunks = merged_at(details, prediction, run.batch)
-    if chunks is None:
-        return f"{seen}; the model says that decoding alone outlasts the step, so that it lags."
-    return f"{seen}; the model says {chunks * due:.2f}, and that merging spares it the lag."
+    model = overload_at(details, prediction, run.batch)
+    return (
+        f"{seen}; by the parts it would be {model.chunks_per_token:.2f} and "
+        f"{1e3 * model.lag_s_per_s:.0f} ms{_why(details, run.batch)}."
+    )
+
+
+def _why(details: PipelineDetails, batch: int) -> str:
+    """Why vLLM's front end merges, or does not."""
+    if details.topology != "vllm":
+        return ""
+    if merges(details, batch):
+        return ", for a step of one slice leaves readers no turn while steps wait"
+    return ", for a step of several slices gives readers a turn, so that nothing merges"
 
 
 def host_at(prediction: Prediction, batch: float) -> float:
     """Seconds a step of the busiest CPU, by the measured parts."""
-    from detokbench.model.curves import Measured
-
     return Measured(tuple(map(float, prediction.batches)), tuple(prediction.host_s))(batch)
 
 
-def merged_at(details: PipelineDetails, prediction: Prediction, batch: int) -> float | None:
-    """Chunks a sequence and interval that vLLM's front end has time for; None where it lags."""
-    from detokbench.model.curves import Measured
+class Overload(NamedTuple):
+    """What a reader sees at one batch, by the measured parts."""
 
+    chunks_per_token: float
+    itl_s: float
+    lag_s_per_s: float
+
+
+def merges(details: PipelineDetails, batch: int) -> bool:
+    """Whether unread chunks merge under overload: where a step is one slice of the loop.
+
+    While steps wait, vLLM's output handler goes from one to the next without a turn of the loop;
+    only between two slices of a step do readers get one.
+    """
+    return details.topology == "vllm" and batch / details.front_ends <= details.chunk_size
+
+
+def overload_at(details: PipelineDetails, prediction: Prediction, batch: int) -> Overload:
+    """Chunks that merge spare their own cost; what is left over T_step makes the text lag."""
+    t_step_s, due = details.t_step_s, 1 / details.interval
+    host_s = host_at(prediction, batch)
+    chunks = 1.0
+    if merges(details, batch):
+        fixed_s, chunk_s = _front_end_parts(prediction, batch)
+        merged = merged_chunks_per_step(batch, fixed_s, chunk_s, t_step_s)
+        chunks = 0.0 if merged is None else merged
+        host_s = max(fixed_s, min(host_s, t_step_s))
+    state = queue_state(batch, host_s, t_step_s)
+    return Overload(chunks * due, state.itl_s, state.lag_s_per_s)
+
+
+def _front_end_parts(prediction: Prediction, batch: int) -> tuple[float, float]:
+    """Of one front end at a batch: seconds a step without chunks, and seconds a chunk."""
     chunk_s, fixed_s = {}, {}
     for at in prediction.batches:
         parts = [p for p in prediction.parts if p.batch == at and p.process.startswith("front-end")]
         own = [part for part in parts if part.process == parts[0].process]
         chunk_s[at] = sum(part.seconds for part in own if part.part in _CHUNK_PARTS) / at
         fixed_s[at] = sum(part.seconds for part in own if part.part not in _CHUNK_PARTS)
-    return merged_chunks_per_step(
-        batch,
-        Measured.from_points(fixed_s)(batch),
-        max(Measured.from_points(chunk_s)(batch), 0.0),
-        details.t_step_s,
-    )
+    at_batch = Measured.from_points
+    return at_batch(fixed_s)(batch), max(at_batch(chunk_s)(batch), 0.0)
 
 
 def _text(details: PipelineDetails) -> str:

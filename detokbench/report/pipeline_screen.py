@@ -139,9 +139,9 @@ def _print_run(run: RunFacts, console: Console) -> None:
         f"{run.finished:,} ended, {run.aborted:,} aborted",
         highlight=False,
     )
-    chunks = "–" if run.chunks_per_token is None else f"{run.chunks_per_token:.3f}"
     console.print(
-        f"{chunks} chunks a token · {run.undelivered_ids:,.0f} ids not delivered at the end, "
+        f"{_chunks(run.chunks_per_token)} chunks a token, {_chunks(run.typical_chunks_per_token)} "
+        f"in the median 50 ms · {run.undelivered_ids:,.0f} ids not delivered at the end, "
         f"growing by {run.growth_ids_per_s:,.0f} a second",
         highlight=False,
     )
@@ -153,6 +153,10 @@ def _memory(process: ProcessFacts) -> str:
     if not sizes:
         return "–"
     return f"{sizes[len(sizes) // 4]:.0f} → {sizes[-1]:.0f}"
+
+
+def _chunks(a_token: float | None) -> str:
+    return "–" if a_token is None else f"{a_token:.2f}"
 
 
 def _runs_table(details: PipelineDetails, width: int) -> Table:
@@ -177,7 +181,8 @@ def _runs_table(details: PipelineDetails, width: int) -> Table:
             _ms(run.itl.mean),
             _ms(run.itl.p50),
             _ms(run.itl.p99),
-            "–" if run.chunks_per_token is None else f"{run.chunks_per_token:.2f}",
+            _chunks(run.chunks_per_token),
+            _chunks(run.typical_chunks_per_token),
             f"{1e3 * run.lag_s_per_s:.0f}",
             f"{run.undelivered_ids:,.0f}",
         ]
@@ -205,7 +210,8 @@ def _parts_table(prediction: Prediction, t_step_s: float) -> Table:
 def _legend(details: PipelineDetails) -> str:
     return (
         f"Does not keep up: {details.rule}. ITL: a gap between two chunks spread over the ids of "
-        "the second, each counted. Delays are since the engine had the ids; for chunks, the oldest."
+        "the second, each counted. Typ.: the median 50 ms. Delays are since the engine had the "
+        "ids; for chunks, the oldest."
     )
 
 
