@@ -53,13 +53,13 @@ KINDS: dict[str, Kind] = {
     "measure-c": Kind(
         "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
     ),
-    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
     "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
     "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
     "time-step": Kind(
         "How long the GPU takes for a decode step", print_time_step, time_step_figure
     ),
     "verify": Kind("Which paths keep text right", print_verify, verify_figure),
+    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
 }
 
 
