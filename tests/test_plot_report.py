@@ -29,6 +29,7 @@ RECORDS = {
     "sweep": REFERENCE / "sweep-llama-3.json",
     "tail-str": REFERENCE / "tail-str-llama-3.json",
     "time-step": REFERENCE / "time-step-h100-sxm.json",
+    "pipeline": REFERENCE / "pipeline-slow.json",
 }
 _MADE_UP = tempfile.TemporaryDirectory()
 RECORDS["verify"] = Path(_MADE_UP.name) / "verify.json"

@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_outputs_shown_are_those_of_the_reference_records():
     tool = runpy.run_path(str(ROOT / "benchmarks" / "readme.py"))
-    assert len(tool["BLOCK"].findall(README)) == 5
+    assert len(tool["BLOCK"].findall(README)) == 6
     assert len(tool["PRINTED"].findall(README)) == 2
     assert tool["with_output"](README) == README, "run: python benchmarks/readme.py"
 
@@ -47,7 +47,7 @@ def test_every_file_the_readme_links_to_exists():
 def test_options_named_in_the_readme_exist(capsys):
     from detokbench.cli import main
 
-    for command in ("measure-c", "sweep", "tail-str", "time-step", "verify", "trace", "audit"):
+    for command in ("measure-c", "sweep", "tail-str", "time-step", "verify", "trace", "audit", "pipeline", "probe", "encode"):
         main([command, "--help"])
         known = capsys.readouterr().out
         lines = re.findall(rf"detokbench {command} [^`\n]*", README)

@@ -57,7 +57,6 @@ KINDS: dict[str, Kind] = {
     "measure-c": Kind(
         "What a tokenizer round trip and a token cost", print_measure_c, measure_c_figure
     ),
-    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
     "sweep": Kind("At which batch the host falls behind", print_sweep, sweep_figure),
     "encode": Kind("What turning prompts into ids costs", print_encode, encode_figure),
     "tail-str": Kind("What stop strings cost the scheduler", print_tail_str, tail_str_figure),
@@ -66,6 +65,7 @@ KINDS: dict[str, Kind] = {
     ),
     "verify": Kind("Which paths keep text right", print_verify, verify_figure),
     "probe": Kind("What a server streams, seen from outside", print_probe, probe_figure),
+    "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
 }
 
 
