@@ -30,6 +30,7 @@ RECORDS = {
     "tail-str": REFERENCE / "tail-str-llama-3.json",
     "time-step": REFERENCE / "time-step-h100-sxm.json",
     "pipeline": REFERENCE / "pipeline-slow.json",
+    "encode": REFERENCE / "encode-llama-3.json",
 }
 _MADE_UP = tempfile.TemporaryDirectory()
 RECORDS["verify"] = Path(_MADE_UP.name) / "verify.json"
@@ -99,7 +100,7 @@ def test_an_unknown_kind_is_one_line_and_nothing_is_written(command, tmp_path, c
     assert printed.out == ""
     assert printed.err.count("\n") == 1
     assert "'horoscope'" in printed.err
-    assert "measure-c, sweep, tail-str, time-step" in printed.err
+    assert all(kind in printed.err for kind in KINDS)
     assert [path.name for path in tmp_path.iterdir()] == ["odd.json"]
 
 
