@@ -10,11 +10,10 @@ from detokbench.live.itl import (
     chunk_gaps,
     filled_gaps,
     mean_itl_s,
-    percentile,
-    sample_floor,
     token_gaps,
     token_percentile,
 )
+from detokbench.model.latency import percentile, sample_floor
 
 PUBLIC_EXAMPLE = [Arrival(0.10, 1), Arrival(0.20, 4), Arrival(0.21, 0), Arrival(0.40, 3)]
 

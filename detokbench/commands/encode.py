@@ -79,9 +79,8 @@ def encode(
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.encode import EncodePlan, run_encode
     from detokbench.records.provenance import command_line, file_name, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -107,12 +106,7 @@ def encode(
     place = place_for("encode", file_name(plan.scenario.vocabulary), created, out)
     with progress_bar() as progress:
         outcome = run_encode(plan, created, command_line(sys.argv), progress)
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart)
     return outcome.exit_code()
 
 

@@ -108,9 +108,8 @@ def pipeline(
     from detokbench.live.setup import Asked
     from detokbench.paths.registry import check_path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -163,10 +162,5 @@ def pipeline(
             command=command_line(sys.argv),
             progress=progress,
         )
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart)
     return outcome.exit_code()

@@ -109,9 +109,8 @@ def probe(
     from detokbench.live.probe_run import Asked, run_probe
     from detokbench.live.probe_url import API_PATHS, command_without_url, parse_server
     from detokbench.records.provenance import command_line, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.stops.validation import refuse_empty_stop
     from detokbench.vocab.registry import load_vocabulary
 
@@ -152,10 +151,5 @@ def probe(
         collected = run_probe(asked, progress)
     command = command_line(command_without_url(sys.argv, url, server))
     outcome = record_of(asked, collected, created, command)
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart)
     return outcome.exit_code()

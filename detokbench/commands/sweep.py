@@ -155,10 +155,9 @@ def sweep(
     from detokbench.model.check import FEWEST_TO_CHECK
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, file_name, utc_now
-    from detokbench.records.store import place_for, write_record
+    from detokbench.records.store import place_for
     from detokbench.records.sweep_request import resumed, sweep_options
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
@@ -219,12 +218,7 @@ def sweep(
     )
     with progress_bar() as progress:
         outcome = run_sweep(plan, created, command_line(sys.argv), progress, finished)
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json, check_model=check_model),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart, check_model=check_model)
     return outcome.exit_code()
 
 

@@ -112,9 +112,8 @@ def tail_str(
     from detokbench.bench.tail_str import StopOptions, run_tail_str
     from detokbench.bench.tail_str_details import Asked
     from detokbench.records.provenance import command_line, file_name, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.tstep.curves import given_curve, roofline_curve
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
@@ -157,10 +156,5 @@ def tail_str(
             command=command_line(sys.argv),
             progress=progress,
         )
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart)
     return outcome.exit_code()

@@ -89,9 +89,8 @@ def time_step(
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.records.provenance import command_line, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.tstep.plan import Asked, make_plan
     from detokbench.tstep.roofline import KvFormat, WeightFormat
     from detokbench.tstep.run import DEFAULT_EFFORT, QUICK_EFFORT, run_time_step
@@ -118,12 +117,7 @@ def time_step(
             command=command_line(sys.argv),
             progress=progress,
         )
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart)
     return _exit_code(outcome.error)
 
 

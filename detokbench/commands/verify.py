@@ -81,9 +81,8 @@ def verify(
 ) -> int:
     from detokbench.paths.registry import check_path_names, path_names
     from detokbench.records.provenance import command_line, utc_now
-    from detokbench.records.store import place_for, write_record
-    from detokbench.report.kinds import draw_chart
-    from detokbench.report.output import keep, progress_bar, show_record
+    from detokbench.records.store import place_for
+    from detokbench.report.output import keep_record, progress_bar
     from detokbench.verify.laws import Law
     from detokbench.verify.record import record_of
     from detokbench.verify.run import run_tasks
@@ -108,10 +107,5 @@ def verify(
     with progress_bar() as progress:
         collected = run_tasks(wanted, jobs, progress)
     outcome = record_of(wanted, required, collected, created, command_line(sys.argv))
-    keep(
-        outcome.record,
-        show=lambda: show_record(outcome.record, as_json=json, everything=all_differences),
-        store=lambda record: write_record(record, place),
-        draw=draw_chart if chart else None,
-    )
+    keep_record(outcome.record, place, as_json=json, chart=chart, everything=all_differences)
     return outcome.exit_code()

@@ -14,15 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import ceil
 from typing import NamedTuple
 
-SAMPLES_BEYOND = 2
-"""A percentile is given where at least so many samples lie beyond it.
+from detokbench.model.latency import sample_floor
 
-The nearest-rank percentile is then neither the largest sample nor decided by a single one. It asks
-for 4 samples for p50, 20 for p90 and 200 for p99.
-"""
 PERCENTILES = (50, 90, 99)
 
 
@@ -63,18 +58,6 @@ def mean_itl_s(gaps: Sequence[TokenGap]) -> float | None:
     """Mean over tokens: all the time over all the tokens; None without any."""
     tokens = sum(gap.tokens for gap in gaps)
     return sum(gap.itl_s * gap.tokens for gap in gaps) / tokens if tokens else None
-
-
-def sample_floor(percent: int) -> int:
-    """Samples that a percentile needs: ``SAMPLES_BEYOND`` of them beyond it."""
-    return ceil(SAMPLES_BEYOND * 100 / (100 - percent))
-
-
-def percentile(values: Sequence[float], percent: int) -> float | None:
-    """The nearest-rank percentile; None below its sample floor."""
-    if len(values) < sample_floor(percent):
-        return None
-    return sorted(values)[ceil(percent * len(values) / 100) - 1]
 
 
 def token_percentile(gaps: Sequence[TokenGap], percent: int) -> float | None:

@@ -20,7 +20,6 @@ from detokbench.live.itl import (
     chunk_gaps,
     filled_gaps,
     mean_itl_s,
-    percentile,
     token_gaps,
     token_percentile,
 )
@@ -30,6 +29,7 @@ from detokbench.live.probe_fetch import MOST_OPEN_BYTES
 from detokbench.live.probe_judge import Judged, facts_of
 from detokbench.live.probe_load import BOUND_SHARE
 from detokbench.live.probe_run import Asked, Collected
+from detokbench.model.latency import percentile
 from detokbench.records.probe import (
     DEFINITIONS,
     MEASURED,

@@ -27,6 +27,37 @@ def show_record(
         print_record(record, check_model=check_model, everything=everything)
 
 
+def keep_record(
+    record: Record,
+    place: Path,
+    *,
+    as_json: bool,
+    chart: bool,
+    check_model: bool = False,
+    everything: bool = False,
+) -> None:
+    """What every measuring command ends with: a record shown, stored and drawn, as ``keep`` says.
+
+    The last two are ``show_record``'s.
+    """
+    from detokbench.records.store import write_record
+
+    keep(
+        record,
+        show=lambda: show_record(
+            record, as_json=as_json, check_model=check_model, everything=everything
+        ),
+        store=lambda kept: write_record(kept, place),
+        draw=_draw if chart else None,
+    )
+
+
+def _draw(record: Record, beside: Path) -> list[Path]:
+    from detokbench.report.kinds import draw_chart  # inside: a record is stored without it
+
+    return draw_chart(record, beside)
+
+
 def keep(
     record: Record,
     show: Callable[[], None],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from detokbench.live.itl import PERCENTILES, SAMPLES_BEYOND, sample_floor
+from detokbench.live.itl import PERCENTILES
+from detokbench.model.latency import SAMPLES_BEYOND, sample_floor
 from detokbench.records.probe import Distribution, ProbeDetails, probe_details
 from detokbench.records.schema import Record
 from detokbench.report.probe_reading import read_probe
