@@ -25,7 +25,7 @@ from detokbench.stops import (
     TokenStops,
     open_stop_stream,
 )
-from detokbench.stops.hold_metrics import HoldMetrics, fixed_hold, hold_metrics, prefix_hold
+from detokbench.stops.hold_metrics import HoldMetrics, hold_metrics
 from detokbench.stops.validation import (
     refuse_empty_stop,
     refuse_stops_without_text,
@@ -618,3 +618,41 @@ def test_warnings_about_stops_that_text_does_not_contain() -> None:
     assert stop_warnings(["<|eot|>"], special, False) == []
     (line,) = stop_warnings(["a\ufffd"], special, True)
     assert "contains U+FFFD" in line
+
+
+def fixed_hold(pieces: Sequence[str], strings: Sequence[str]) -> HoldMetrics:
+    """As vLLM streams these pieces with these stop strings."""
+    return hold_metrics(
+        pieces, _deltas(CharacterStops(StopRequest(tuple(strings)), _Pieces(pieces)), len(pieces))
+    )
+
+
+def prefix_hold(pieces: Sequence[str], strings: Sequence[str]) -> HoldMetrics:
+    """As our matcher streams them. Raises a usage error for an empty stop string."""
+    return hold_metrics(
+        pieces, _deltas(MatcherStops(StopRequest(tuple(strings)), _Pieces(pieces)), len(pieces))
+    )
+
+
+def _deltas(stream: StopStream, steps: int) -> list[str]:
+    """What goes out after each step, up to the one before the stream's end."""
+    deltas = []
+    for step in range(steps):
+        delta = stream.step([step])
+        if stream.finish is not None:
+            break
+        deltas.append(delta)
+    return deltas
+
+
+class _Pieces:
+    """A row whose ids are the numbers of its pieces."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self._pieces = pieces
+
+    def step(self, new_ids: list[int]) -> str:
+        return "".join(self._pieces[i] for i in new_ids)
+
+    def end(self) -> str:
+        return ""

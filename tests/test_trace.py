@@ -414,3 +414,11 @@ def test_no_character_of_a_delta_is_cut_off(width):
     for step in traced.steps:
         assert all(char in shown for char in step.delta if char != "\u200d" and char.strip())
     assert shown.count("\\u200d") >= 2 or width < 100  # a fold may fall inside an escape
+
+
+def test_what_is_held_back_for_a_long_stop_is_said(capsys):
+    arguments = ["--output", "One two three four five six seven eight.", "--stop", "x" * 30]
+    assert main(["trace", "fast", *arguments]) == 0
+    assert "Held back: first text with step 7, 29 characters at most" in capsys.readouterr().out
+    assert main(["trace", "byte-table", *arguments]) == 0
+    assert "Held back: first text with step 1, 1 character at most" in capsys.readouterr().out

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from detokbench.report.trace_cells import excerpt, shown_ids, shown_text
 from detokbench.report.trace_table import is_modelled, steps_table
+from detokbench.stops.hold_metrics import HoldMetrics
 from detokbench.stops.request import StopFinish
 from detokbench.trace.compare import END, Comparison, Difference
 from detokbench.trace.steps import OPEN, Trace
@@ -68,12 +69,25 @@ def _notes(trace: Trace) -> Iterator[str]:
     if said:
         yield "; ".join(said) + "."
     yield from (f"! {warning}" for warning in trace.warnings)
+    if isinstance(trace.comparison, Comparison) and trace.comparison.hold is not None:
+        yield _hold_words(trace.comparison.hold)
     if is_modelled(trace):
         yield (
             "* DecodeStream hides its state: window and offsets are those of a Python model of "
             "it, fed the same ids."
         )
     yield ""
+
+
+def _hold_words(hold: HoldMetrics) -> str:
+    """What holding back did to a reader: how late the first text, how much, how cut."""
+    first = hold.first_text_step
+    began = "no text before the end" if first is None else f"first text with step {first}"
+    characters = "character" if hold.longest_held == 1 else "characters"
+    return (
+        f"Held back: {began}, {hold.longest_held} {characters} at most; deltas that end inside a "
+        f"token: {hold.split_tokens}."
+    )
 
 
 def _texts(trace: Trace) -> Iterator[str]:

@@ -1,17 +1,10 @@
-"""What holding text back for a stop does to a reader who streams: how late it is, and how cut.
-
-A fixed hold (vLLM) and a hold of real prefixes (our matcher) are compared on the same pieces.
-"""
+"""What holding text back for a stop does to a reader who streams: how late it is, and how cut."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-
-from detokbench.stops.characters import CharacterStops
-from detokbench.stops.matcher import MatcherStops
-from detokbench.stops.request import StopRequest, StopStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +38,5 @@ def hold_metrics(pieces: Sequence[str], deltas: Sequence[str]) -> HoldMetrics:
     )
 
 
-def fixed_hold(pieces: Sequence[str], strings: Sequence[str]) -> HoldMetrics:
-    """As vLLM streams these pieces with these stop strings."""
-    return hold_metrics(
-        pieces, _deltas(CharacterStops(StopRequest(tuple(strings)), _Pieces(pieces)), len(pieces))
-    )
-
-
-def prefix_hold(pieces: Sequence[str], strings: Sequence[str]) -> HoldMetrics:
-    """As our matcher streams them. Raises a usage error for an empty stop string."""
-    return hold_metrics(
-        pieces, _deltas(MatcherStops(StopRequest(tuple(strings)), _Pieces(pieces)), len(pieces))
-    )
-
-
 def _lengths(parts: Sequence[str]) -> list[int]:
     return list(accumulate(map(len, parts)))
-
-
-def _deltas(stream: StopStream, steps: int) -> list[str]:
-    """What goes out after each step, up to the one before the stream's end."""
-    deltas = []
-    for step in range(steps):
-        delta = stream.step([step])
-        if stream.finish is not None:
-            break
-        deltas.append(delta)
-    return deltas
-
-
-class _Pieces:
-    """A row whose ids are the numbers of its pieces."""
-
-    def __init__(self, pieces: Sequence[str]) -> None:
-        self._pieces = pieces
-
-    def step(self, new_ids: list[int]) -> str:
-        return "".join(self._pieces[i] for i in new_ids)
-
-    def end(self) -> str:
-        return ""

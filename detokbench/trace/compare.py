@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 
+from detokbench.stops.hold_metrics import HoldMetrics, hold_metrics
 from detokbench.stops.request import StopFinish
 from detokbench.verify.stream import Stream
 from detokbench.verify.truth import Truth
@@ -33,13 +35,15 @@ class Comparison:
     """The right text, the right end of a stream with stops, and where what came differs.
 
     ``early`` is the first character that was sent while its bytes could still have become another,
-    and the step that sent it; in the end it may have been right all the same.
+    and the step that sent it; in the end it may have been right all the same. ``hold`` is what
+    holding back for stops did to a reader, at one id a step.
     """
 
     right: str
     finish: StopFinish | None
     difference: Difference | None
     early: Difference | None = None
+    hold: HoldMetrics | None = None
 
 
 def compare(
@@ -60,14 +64,22 @@ def compare(
     finish = None if stopped is None else stopped.finish
     goes_on = not stream.ended and finish is None
     early = None if stream.has_stops else _first_early(came, right, truth.lengths, ids_per_step)
+    hold = _hold(came, truth, finish is not None) if stopped and ids_per_step == 1 else None
     if text == right or (goes_on and right.startswith(text)):
-        return Comparison(right, finish, None, early)
+        return Comparison(right, finish, None, early, hold)
     position = _common_length(text, right)
     if position < len(text):
         label = _sender(came, position)
     else:
         label = _giver(truth.lengths, position, ids_per_step)
-    return Comparison(right, finish, Difference(label, position), early)
+    return Comparison(right, finish, Difference(label, position), early, hold)
+
+
+def _hold(came: Sequence[tuple[str, str]], truth: Truth, is_stopped: bool) -> HoldMetrics:
+    """Of the steps before the stop or the end, which release what was held for other reasons."""
+    deltas = [delta for label, delta in came if label != END]
+    pieces = [truth.certain[begin:end] for begin, end in pairwise(truth.lengths)]
+    return hold_metrics(pieces, deltas[:-1] if is_stopped else deltas)
 
 
 def _first_early(
