@@ -13,12 +13,12 @@ from detokbench.vocab.id_bytes import IdBytes
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.texts import load_text, text_names
 
-_BEGINNING = 256
+_BEGINNING = 200
 _CUTS = 10
-_AFTER_A_CUT = 40
+_AFTER_A_CUT = 30
 _EXHAUSTIVE = 2
 _LONGER = 3
-_LONGER_ORDERS = 250
+_LONGER_ORDERS = 150
 _STOP_CHARACTERS = 12
 
 
