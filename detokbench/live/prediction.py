@@ -21,7 +21,7 @@ from statistics import median
 
 from detokbench.live.one_run import run_once
 from detokbench.live.plan import CalibrateRequest, Cost, Part
-from detokbench.live.results import RunView
+from detokbench.live.run_view import RunView
 from detokbench.live.setup import Asked
 from detokbench.live.supervise import Supervisor
 from detokbench.live.topology import CLIENTS, ENGINE
