@@ -133,10 +133,12 @@ class _Run:
 
     def _read_until_stopped(self) -> None:
         count = self._request.streams
-        for place in range(count):
-            part = max(self._request.max_tokens * (place + 1) // count, 1)
-            self._connect(part)
-        self._control.send("bound", Bound(address=""))
+        try:
+            for place in range(count):
+                part = max(self._request.max_tokens * (place + 1) // count, 1)
+                self._connect(part)
+        finally:
+            self._control.send("bound", Bound(address=""))
         poll, timeout, streams = self._poller.poll, self._timeout, self._open
         while not self._control.stopping and not self._done.error:
             for handle, _ in poll(timeout):
@@ -158,7 +160,9 @@ class _Run:
         answer = _Answer(number, max_tokens, place % request.keep_every == 0)
         if answer.is_kept:
             self._kept.append(answer)
-        body = f'{request.bodies[row]},"{request.number_field}":{number},"max_tokens":{max_tokens}}}'
+        body = (
+            f'{request.bodies[row]},"{request.number_field}":{number},"max_tokens":{max_tokens}}}'
+        )
         connection.ask(self._head, body.encode(), answer)
 
     def _read(self, connection: _Connection) -> None:
@@ -242,8 +246,8 @@ def read_one(request: OneRequest) -> SeenStream:
     except (DetokbenchError, OSError) as error:
         return SeenStream(request.number, request.max_tokens, 0, [], False, error=str(error))
     if not answer.pieces or not answer.pieces[0].startswith(_GOOD):
-        error = refusal(b"".join(answer.pieces))
-        return SeenStream(request.number, request.max_tokens, 0, [], False, error=error)
+        says = refusal(b"".join(answer.pieces))
+        return SeenStream(request.number, request.max_tokens, 0, [], False, error=says)
     return answer.seen()
 
 

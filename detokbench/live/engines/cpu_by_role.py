@@ -96,7 +96,7 @@ def process_cpu_ns(pid: int) -> int | None:
 
     with suppress(psutil.Error):
         times = psutil.Process(pid).cpu_times()
-        return round((times.user + times.system) * 1e9)
+        return int((times.user + times.system) * 1e9)
     return None
 
 
