@@ -15,6 +15,8 @@ from detokbench.records.schema import Record
 
 RunOf = Literal["grid", "search", "variant"]
 BoundBy = Literal["", "client", "engine"]
+STRETCH_AT_MOST = 1.02
+CHUNKS_AT_LEAST = 0.98
 PLAIN = "completions"
 """The variant of all runs but those that show what one more feature costs."""
 
@@ -70,6 +72,10 @@ class FrontendRun(msgspec.Struct, kw_only=True):
     def cpu(self, role: str) -> float | None:
         """Seconds of CPU a token of a role; None where it has none."""
         return next((part.s_per_token for part in self.roles if part.role == role), None)
+
+    def cpu_share(self, role: str) -> float:
+        """The share of one core that a role used; 0 where there is none."""
+        return next((part.share for part in self.roles if part.role == role), 0.0)
 
 
 class FrontendLimit(msgspec.Struct, kw_only=True):

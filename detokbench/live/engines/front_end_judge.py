@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-STRETCH_AT_MOST = 1.02
-CHUNKS_AT_LEAST = 0.98
+from detokbench.records.frontend import CHUNKS_AT_LEAST, STRETCH_AT_MOST
+
 BOUND_FROM = 0.8
 STEPS_AT_LEAST = 0.98
 

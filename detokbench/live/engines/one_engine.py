@@ -28,6 +28,7 @@ from detokbench.records.frontend import (
 )
 
 Progress = Callable[[str], None]
+_WARM_UP_S = 1.0
 _HEADROOM = 1.1  # over the CPU of the busiest role: where the search begins
 
 
@@ -69,6 +70,7 @@ class OneEngine:
         )
         with self._session(()) as session:
             details.engines.append(self._facts)
+            self._warm_up(session)
             for streams, t_step_s in product(asked.streams, asked.t_steps_s):
                 if not self._run(session, streams, t_step_s, plain(), "grid").holds:
                     self._run(session, streams, t_step_s, plain(), "grid")
@@ -107,6 +109,12 @@ class OneEngine:
                 if not flags:
                     self._facts.ready_s = time.monotonic() - begun
                 yield Session(running, self._supervisor, self._workload, asked.max_tokens)
+
+    def _warm_up(self, session: Session) -> None:
+        """What a server does at its first requests only is in no figure."""
+        pace = Pace(max(self._asked.streams), self._asked.t_steps_s[0], 0.0, _WARM_UP_S)
+        self._progress(f"{self._front_end.name}: warming up")
+        run_window(session, self._front_end.name, pace, plain(), "grid")
 
     def _run(
         self, session: Session, streams: int, t_step_s: float, variant: Variant, of: RunOf

@@ -157,7 +157,7 @@ def _facts(
         ttft=_short(figures.ttft),
         holds=not broken,
         why_not=broken,
-        bound_by=_bound_by(roles, steps_share),
+        bound_by=_bound_by(roles, steps, watched.length_ns * 1e-9 / pace.t_step_s),
         kept_share=done.kept / done.requests if done.requests else 0.0,
         checked=checked.checked,
         wrong=checked.wrong,
@@ -165,11 +165,11 @@ def _facts(
     )
 
 
-def _bound_by(roles: list[RoleCpu], steps_share: float) -> BoundBy:
+def _bound_by(roles: list[RoleCpu], steps: int, due: float) -> BoundBy:
     shares = {role.role: role.share for role in roles}
     if shares.get("client", 0.0) > BOUND_FROM:
         return "client"
-    if steps_share < STEPS_AT_LEAST:
+    if steps + 1 < STEPS_AT_LEAST * due:  # a window may begin and end within a step
         return "engine"
     return ""
 
