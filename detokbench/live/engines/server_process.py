@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
@@ -21,6 +22,7 @@ from detokbench.errors import DetokbenchError
 END_GRACE_S = 5.0
 _POLL_S = 0.1
 _TAIL_BYTES = 65_536
+_LOWEST_PORT = 10_240
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # "(APIServer pid=7) ERROR 12-01 02:57:00 [file.py:12] " and such, before what a line says.
 _LOG_HEAD = re.compile(
@@ -33,11 +35,24 @@ _FAILURE = re.compile(
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listened on a moment ago."""
-    with socket.socket() as probing:
-        probing.bind(("127.0.0.1", 0))
-        port: int = probing.getsockname()[1]
-        return port
+    """A port of the loopback that nobody listens on, and that no connection will be given.
+
+    A server may take ten seconds to bind it: one of the range from which the system serves
+    outgoing connections might be gone by then. Raises DetokbenchError where there is none.
+    """
+    for port in random.SystemRandom().sample(range(_LOWEST_PORT, _first_ephemeral()), 50):
+        with suppress(DetokbenchError):
+            check_port_free(port)
+            return port
+    raise DetokbenchError("no free port on the loopback")
+
+
+def _first_ephemeral() -> int:
+    with suppress(OSError, ValueError, IndexError):
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        if first > _LOWEST_PORT + 1000:
+            return first
+    return 32_768
 
 
 def check_port_free(port: int) -> None:

@@ -160,7 +160,13 @@ def _command(launch: Launch, port: int, handshake: int) -> list[str | Path]:
         "--data-parallel-address", "127.0.0.1", "--data-parallel-rpc-port", str(handshake),
         "--api-server-count", str(launch.front_ends),
     ]  # fmt: skip
-    program = [launch.python, "-m", "vllm.entrypoints.cli.main", "serve", launch.model.resolve()]
+    program: list[str | Path] = [
+        launch.python,
+        "-m",
+        "vllm.entrypoints.cli.main",
+        "serve",
+        launch.model.resolve(),
+    ]
     return [*program, *fixed, *launch.extra_args]
 
 
