@@ -7,8 +7,10 @@ the standard library, what SGLang brings, and itself, but never detokbench.
 
 from __future__ import annotations
 
+import importlib
 import sys
 
+NOTES_FILE = "engine.json"
 SCHEDULER_MODULE = "sglang.srt.managers.scheduler"
 FOLDER_VARIABLE = "DETOKBENCH_ENGINE_FOLDER"
 WORKLOAD_VARIABLE = "DETOKBENCH_ENGINE_WORKLOAD"
@@ -22,8 +24,9 @@ def register() -> None:
     """
     if SCHEDULER_MODULE not in sys.modules:
         return
-    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
-
     from .scheduler import EngineScheduler
 
-    HookRegistry.register(f"{SCHEDULER_MODULE}.Scheduler", EngineScheduler, HookType.REPLACE)
+    hooks = importlib.import_module("sglang.srt.plugins.hook_registry")
+    hooks.HookRegistry.register(
+        f"{SCHEDULER_MODULE}.Scheduler", EngineScheduler, hooks.HookType.REPLACE
+    )

@@ -49,17 +49,22 @@ class StepClock:
         """When the next step is due."""
         return self._first_due + (self.steps - self._first_step) * self.step_ns
 
-    def begin(self, now_ns: int) -> int:
-        """The next step begins; returns its number, from 0."""
+    def wait(self) -> None:
+        """Sleep until the next step is due; it begins, and its ids are emitted, right then."""
+        due = self.due()
+        now = time.perf_counter_ns()
+        while now < due:
+            time.sleep((due - now) * 1e-9)
+            now = time.perf_counter_ns()
+        self.begin(now)
+
+    def begin(self, now_ns: int) -> None:
+        """The next step begins, and its ids are emitted."""
         late = now_ns - self.due()
         self.late_steps += late > LATE_NS
         self._worst_ns = max(self._worst_ns, late)
+        self._emitted[self.steps % HELD_STEPS] = now_ns
         self.steps += 1
-        return self.steps - 1
-
-    def emitted(self, step: int, at_ns: int) -> None:
-        """A step's ids left at ``at_ns``."""
-        self._emitted[step % HELD_STEPS] = at_ns
 
     def take_worst(self) -> int:
         """The latest beginning since this was last asked, in ns."""
@@ -74,9 +79,3 @@ class StepClock:
         """Emission times of the steps from ``since`` on, and the first that is still held."""
         first = max(since, self.first_held())
         return first, [self._emitted[step % HELD_STEPS] for step in range(first, self.steps)]
-
-
-def sleep_until(due_ns: int) -> None:
-    """Sleep to an absolute time of ``perf_counter_ns``."""
-    while (left := due_ns - time.perf_counter_ns()) > 0:
-        time.sleep(left * 1e-9)

@@ -25,6 +25,7 @@ class Row:
     __slots__ = (
         "aborted",
         "at",
+        "at_end",
         "context",
         "finish",
         "ids",
@@ -40,7 +41,6 @@ class Row:
         "stats",
         "top_logprobs",
         "total",
-        "at_end",
     )
 
     def __init__(self, request: Any, output: Output, eos: int, interval: int, stats: Any) -> None:

@@ -6,6 +6,7 @@ server ``RustServer.launch`` and ``_build_server_args`` in sglang/srt/rust_serve
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import logging
@@ -15,9 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from . import FOLDER_VARIABLE, WORKLOAD_VARIABLE
+from . import FOLDER_VARIABLE, NOTES_FILE, WORKLOAD_VARIABLE
 from .batch import BatchBuilder
-from .clock import StepClock, sleep_until, wake_sharply
+from .clock import StepClock, wake_sharply
 from .engine import Engine
 from .fields import built
 from .outputs import Outputs
@@ -25,8 +26,9 @@ from .rows import Row
 from .stops import StopCheck, StopRow, has_stop_strings
 from .wire import ControlSocket, RustServer, Sockets
 
-NOTES_FILE = "engine.json"
 _FIRST_PACE_NS = 20_000_000
+# A wait counts in ms, so it ends this long before a step; the rest is slept exactly.
+_MARGIN_NS = 1_500_000
 _MANY_TOKENS = 1 << 24
 logger = logging.getLogger(__name__)
 
@@ -82,7 +84,7 @@ class EngineScheduler:
         if rust:
             server = _module("rust_server.server").RustServer.launch(self)
             return RustServer(server)
-        return Sockets(port_args, self._messages.sock_recv, self._messages.sock_send)
+        return Sockets(port_args, self._messages)
 
     def rust_server_tokenizer_path(self) -> str:
         path: str = _resolved(self.server_args).tokenizer_path
@@ -99,29 +101,33 @@ class EngineScheduler:
         }
 
     def run_event_loop(self) -> None:
-        """One step after the other, at its time, until the supervisor says stop."""
-        wake_sharply()
+        """One step after the other, at its time, until the supervisor says stop.
+
+        A step's message is made before its time; requests that come until then begin with it.
+        """
         engine, clock = self._engine, self._engine.clock
+        wake_sharply()
+        gc.collect()
+        gc.freeze()
+        gc.disable()  # a step must not wait for a collection; nothing here makes cycles
+        clock.pace(clock.step_ns, time.perf_counter_ns())
         while not engine.stopping:
-            due = clock.due()
-            while time.perf_counter_ns() < due and not engine.stopping:
-                self._wire.wait(due)
-                self._take_requests()
-                self._control.answer_all()
-                due = clock.due()
-                if due - time.perf_counter_ns() < 2_000_000:
-                    sleep_until(due)
+            self._listen()
+            rows = engine.prepare()
+            send = self._wire.prepared(self._batches.build(rows)) if rows else None
+            clock.wait()
+            if send is not None:
+                send()
+
+    def _listen(self) -> None:
+        """Take what comes until the next step is near; at least look once."""
+        while not self._engine.stopping:
+            left = self._engine.clock.due() - time.perf_counter_ns() - _MARGIN_NS
+            self._wire.wait(max(0, left // 1_000_000))
             self._take_requests()
             self._control.answer_all()
-            self._step()
-
-    def _step(self) -> None:
-        engine = self._engine
-        rows = engine.step(time.perf_counter_ns())
-        batch = self._batches.build(rows) if rows else None
-        engine.clock.emitted(engine.clock.steps - 1, time.perf_counter_ns())
-        if batch is not None:
-            self._wire.generated(batch)
+            if left < 1_000_000:
+                return
 
     def _take_requests(self) -> None:
         for request in self._wire.requests():
@@ -158,7 +164,7 @@ class EngineScheduler:
         if answer_class is None:
             logger.info("detokbench: no answer to %s", kind)
             return
-        values = {
+        values: dict[str, Any] = {
             "rid": getattr(request, "rid", None),
             "success": True,
             "message": "",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-import time
+import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-# A wait in whole milliseconds may end late by one; the rest is slept.
-_MARGIN_NS = 1_500_000
 # The Rust server's wait does not see the supervisor's questions.
 _LONGEST_RUST_WAIT_MS = 20
 
@@ -18,13 +18,14 @@ class Sockets:
     """The sockets between SGLang's processes (``SchedulerIpcChannels`` in
     sglang/srt/managers/scheduler_components/ipc_channels.py)."""
 
-    def __init__(self, port_args: Any, receive: Callable[..., Any], send: Callable[..., None]):
-        """``receive`` and ``send`` are SGLang's own (``sock_recv``, ``sock_send``)."""
+    def __init__(self, port_args: Any, messages: Any) -> None:
+        """``messages`` is SGLang's module ``io_struct``, which knows what goes over a socket."""
         import zmq
 
         self._again = zmq.Again
         self._noblock = zmq.NOBLOCK
-        self._receive, self._send = receive, send
+        self._receive = getattr(messages, "sock_recv", _receive_pickled)
+        self._send = getattr(messages, "sock_send", _send_pickled)
         context = zmq.Context(1)
         self._requests = _connected(context, zmq.PULL, port_args.scheduler_input_ipc_name)
         self._detokenizer = _connected(context, zmq.PUSH, port_args.detokenizer_ipc_name)
@@ -37,11 +38,9 @@ class Sockets:
 
         self._poller.register(socket, zmq.POLLIN)
 
-    def wait(self, until_ns: int) -> None:
-        """Wait for a request, not beyond ``until_ns``; may return early."""
-        left = until_ns - time.perf_counter_ns() - _MARGIN_NS
-        if left > 0:
-            self._poller.poll(left // 1_000_000)
+    def wait(self, at_most_ms: int) -> None:
+        """Wait for a request or a question of the supervisor's."""
+        self._poller.poll(at_most_ms)
 
     def requests(self) -> list[Any]:
         """What has arrived; never waits."""
@@ -52,8 +51,11 @@ class Sockets:
             except self._again:
                 return arrived
 
-    def generated(self, batch: Any) -> None:
-        self._send(self._detokenizer, batch)
+    def prepared(self, batch: Any) -> Callable[[], Any]:
+        """Encode a step's message now; what is returned sends it."""
+        held = _HeldBack()
+        self._send(held, batch)
+        return partial(self._detokenizer.send, held.frame)
 
     def reply(self, request: Any, answer: Any) -> None:
         """Answer something other than a request to generate; to the worker that asked."""
@@ -68,20 +70,23 @@ class RustServer:
 
     def __init__(self, server: Any) -> None:
         self._server = server
+        # Latencies of finished requests that do not stream, in the versions that take them.
+        takes = len(inspect.signature(server.push_generation).parameters)
+        self._rest: tuple[Any, ...] = ({},) if takes > 1 else ()
 
     def also_wake_for(self, socket: Any) -> None:
         """It cannot: the supervisor is answered between its waits."""
 
-    def wait(self, until_ns: int) -> None:
-        left = (until_ns - time.perf_counter_ns() - _MARGIN_NS) // 1_000_000
-        if left > 0:
-            self._server.wait_request(min(left, _LONGEST_RUST_WAIT_MS))
+    def wait(self, at_most_ms: int) -> None:
+        if at_most_ms > 0:
+            self._server.wait_request(min(at_most_ms, _LONGEST_RUST_WAIT_MS))
 
     def requests(self) -> list[Any]:
         return list(self._server.drain(-1))
 
-    def generated(self, batch: Any) -> None:
-        self._server.push_generation(batch, {})
+    def prepared(self, batch: Any) -> Callable[[], Any]:
+        """What is returned encodes and sends a step's message: the server has one call for both."""
+        return partial(self._server.push_generation, batch, *self._rest)
 
     def reply(self, request: Any, answer: Any) -> None:
         self._server.push_control_output(request, answer)
@@ -116,3 +121,23 @@ def _connected(context: Any, kind: int, address: str) -> Any:
     socket.setsockopt(zmq.RCVHWM, 0)
     socket.connect(address)
     return socket
+
+
+class _HeldBack:
+    """Takes what would be sent over a socket, as the bytes that it would send."""
+
+    frame: bytes = b""
+
+    def send(self, data: bytes, flags: int = 0, **_: Any) -> None:
+        self.frame = data
+
+    def send_pyobj(self, value: Any, flags: int = 0, protocol: int = -1, **_: Any) -> None:
+        self.frame = pickle.dumps(value, protocol)
+
+
+def _receive_pickled(socket: Any, flags: int) -> Any:
+    return socket.recv_pyobj(flags)
+
+
+def _send_pickled(socket: Any, value: Any) -> None:
+    socket.send_pyobj(value)
