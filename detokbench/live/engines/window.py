@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -53,6 +54,14 @@ def run_window(
     session: Session, engine: str, pace: Pace, variant: Variant, of: RunOf
 ) -> FrontendRun:
     """Run once. Raises DetokbenchError where a process dies or the front end refuses a request."""
+    try:
+        return _run(session, engine, pace, variant, of)
+    except DetokbenchError:
+        session.check()  # a process that has died says more than what it has not answered
+        raise
+
+
+def _run(session: Session, engine: str, pace: Pace, variant: Variant, of: RunOf) -> FrontendRun:
     session.wait_idle()
     control = session.running.engine
     control.pace(round(pace.t_step_s * 1e9))
@@ -60,13 +69,11 @@ def run_window(
     before = control.sample()
     expected = pace.streams * (pace.warm_up_s + pace.window_s) / pace.t_step_s
     session.open_streams(pace.streams, variant, expected)
-    watched = _watch(session, pace)
-    done = _end(session)
+    watched, done = _watch_to_the_end(session, pace)
     after = control.sample()
     begun = {stream.number: stream.first_step for stream in control.streams()}
     times = control.steps(before.steps)
     streams = msgspec.msgpack.decode(session.file.read_bytes(), type=list[SeenStream])
-    session.next_request += done.requests
     figures = window_figures(
         streams,
         session.workload.text_of,
@@ -81,8 +88,20 @@ def run_window(
     return _facts(engine, pace, variant, of, watched, figures, checked, done, events)
 
 
+def _watch_to_the_end(session: Session, pace: Pace) -> tuple[_Watched, ClientsDone]:
+    """The window, and what the clients answer when they are told to end."""
+    try:
+        watched = _watch(session, pace)
+    except DetokbenchError:
+        with suppress(DetokbenchError):
+            _end(session)
+        raise
+    return watched, _end(session)
+
+
 def _watch(session: Session, pace: Pace) -> _Watched:
     _sleep(session, pace.warm_up_s, None)
+    session.check()
     meter = CpuMeter(session.roles)
     begin = session.running.engine.sample()
     _sleep(session, pace.window_s, meter)
@@ -105,6 +124,7 @@ def _sleep(session: Session, seconds: float, meter: CpuMeter | None) -> None:
 def _end(session: Session) -> ClientsDone:
     session.supervisor.tell_to_stop(CLIENTS)
     done = session.supervisor.wait_for(CLIENTS, "done", ClientsDone, _READ_S)
+    session.next_request += done.requests
     if done.error:
         session.check()
         raise DetokbenchError(f"{done.error} (server's log: {session.running.log_tail()})")
