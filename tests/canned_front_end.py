@@ -83,7 +83,7 @@ class CannedFrontEnd:
             STARTED.append(server.pid)
             url = f"http://127.0.0.1:{plan['port']}"
             server.wait_ready(f"{url}/health", launch.ready_timeout_s)
-            control = EngineControl(plan["control"])
+            control = EngineControl(plan["control"], timeout_s=3.0)
             try:
                 yield CannedRunning(url, control, server)
             finally:

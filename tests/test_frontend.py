@@ -1,4 +1,4 @@
-"""``detokbench frontend`` end to end, with a front end of the tests' own. No time decides a test."""
+"""``detokbench frontend`` with a front end of the tests' own. No time decides a test."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def run(model, tmp_path, capsys, *options, code=ExitCode.OK):
     """The record, its details, and what was said on standard error."""
     arguments = [
         "frontend", "--model", str(model), "--engine", "canned", "--streams", "2,4",
-        "--t-step", "8ms", "--max-tokens", "24", "--quick", "--no-chart", "--json",
+        "--t-step", "8ms", "--max-tokens", "48", "--quick", "--no-chart", "--json",
         "--out", str(tmp_path), *options,
     ]  # fmt: skip
     assert main(arguments) == code
@@ -162,7 +162,7 @@ def test_two_front_ends_go_into_one_record_and_one_chart(model, tmp_path, capsys
 def test_a_front_end_that_dies_leaves_what_was_measured(model, tmp_path, capsys, front_ends):
     front_ends("canned")
     front_ends("other", mode="die")
-    options = ["--engine", "canned,other", "--no-search"]
+    options = ["--engine", "canned,other", "--no-search", "--streams", "12"]
     record, details, said = run(model, tmp_path, capsys, *options, code=ExitCode.BROKEN_SETUP)
     assert record["partial"]
     assert "the tenth request was too much" in said

@@ -112,6 +112,7 @@ def frontend(
     from detokbench.bench.stop_sets import check_stops
     from detokbench.live.engines.frontend_plan import DEFAULT, QUICK, Asked, engine_pythons
     from detokbench.live.engines.frontend_run import run_frontend
+    from detokbench.live.engines.one_engine import LEAST_STEPS
     from detokbench.live.engines.registry import check_front_end_names
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for
@@ -140,7 +141,7 @@ def frontend(
             parse_count_list(streams or ("1,128" if quick else "1,32,128"), "--streams")
         ),
         t_steps_s=_durations(t_step or ("10ms" if quick else "20ms,10ms,5ms")),
-        max_tokens=parse_count(max_tokens, "--max-tokens", least=2),
+        max_tokens=parse_count(max_tokens, "--max-tokens", least=LEAST_STEPS),
         prompt_len=parse_count(prompt_len, "--prompt-len"),
         front_ends=front_ends,
         stop=list(stop or []),

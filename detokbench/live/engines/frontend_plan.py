@@ -24,7 +24,7 @@ class Effort:
     search_window_s: float
     width: float
     shortest_s: float = 0.25e-3
-    longest_s: float = 0.5
+    longest_s: float = 0.2
 
 
 DEFAULT = Effort(1.0, 4.0, 0.6, 2.4, 0.06)

@@ -29,6 +29,7 @@ from detokbench.records.frontend import (
 
 Progress = Callable[[str], None]
 _WARM_UP_S = 1.0
+LEAST_STEPS = 24
 _HEADROOM = 1.1  # over the CPU of the busiest role: where the search begins
 
 
@@ -124,6 +125,7 @@ class OneEngine:
         if of == "search":
             warm_up_s, window_s = effort.search_warm_up_s, effort.search_window_s
         self._progress(f"{self._front_end.name}: {streams} streams at {1e3 * t_step_s:.3g} ms")
+        window_s = max(window_s, LEAST_STEPS * t_step_s)
         pace = Pace(streams, t_step_s, warm_up_s, window_s)
         run = run_window(session, self._front_end.name, pace, variant, of)
         self._details.runs.append(run)
