@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from detokbench.records.frontend import FrontendDetails, FrontendRun, details_of
 from detokbench.records.schema import Record
 from detokbench.report.frontend_runs import (
+    answer_text,
     common_run,
     limits_of,
     main_run,
@@ -99,10 +100,9 @@ def _limits(details: FrontendDetails) -> Iterator[str]:
 
 def _crossovers(details: FrontendDetails) -> Iterator[str]:
     for answer in details.answers:
-        mark = "≥ " if answer.is_bound and answer.batch is not None else ""
         sentence = (
             f"{answer.engine} against {details.gpu} with {details.shape} at context "
-            f"{answer.context} (roofline, modelled): B* {mark}{answer.answer}"
+            f"{answer.context} (roofline, modelled): B* {answer_text(answer)}"
         )
         several = {batch: need for batch, need in answer.needed.items() if need != 1}
         if several:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from detokbench.records.frontend import PLAIN, FrontendDetails, FrontendLimit, FrontendRun
+from detokbench.records.frontend import (
+    PLAIN,
+    FrontendAnswer,
+    FrontendDetails,
+    FrontendLimit,
+    FrontendRun,
+)
 from detokbench.report.units import significant
 
 OURS = ("engine", "client")
 """Roles that are not the front end's."""
+_WORTH = 0.01
 _ORDER = ("http", "rust", "detokenizer", "supervisor")
 
 
@@ -18,6 +25,16 @@ def roles_of(runs: Iterable[FrontendRun]) -> list[str]:
     first = [role for role in _ORDER if role in found]
     others = [role for role in found if role not in (*_ORDER, *OURS)]
     return [*first, *others, *(role for role in OURS if role in found)]
+
+
+def roles_worth_showing(runs: Sequence[FrontendRun]) -> list[str]:
+    """Roles but those of the front end that never use a hundredth of its CPU."""
+    return [
+        role
+        for role in roles_of(runs)
+        if role in OURS
+        or any((run.cpu(role) or 0.0) > _WORTH * (own_cpu_s(run) or 0.0) for run in runs)
+    ]
 
 
 def own_cpu_s(run: FrontendRun) -> float | None:
@@ -84,6 +101,12 @@ def rate_text(limit: FrontendLimit) -> str:
     if limit.rate is None:
         return "none held"
     return f"{'≥ ' if limit.is_bound else ''}{significant(limit.rate, 3)}"
+
+
+def answer_text(answer: FrontendAnswer) -> str:
+    """B* for a table: ``≥ 96`` where the limit that it follows from is one."""
+    is_number = answer.answer.isdigit()
+    return f"≥ {answer.answer}" if answer.is_bound and is_number else answer.answer
 
 
 def variant_pairs(

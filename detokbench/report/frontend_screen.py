@@ -15,7 +15,13 @@ from detokbench.records.frontend import (
 )
 from detokbench.records.schema import Record
 from detokbench.report.frontend_reading import read_frontend
-from detokbench.report.frontend_runs import limits_of, rate_text, roles_of, shown_runs
+from detokbench.report.frontend_runs import (
+    answer_text,
+    limits_of,
+    rate_text,
+    roles_worth_showing,
+    shown_runs,
+)
 from detokbench.report.units import microseconds, milliseconds, percent, significant
 
 if TYPE_CHECKING:
@@ -62,8 +68,8 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
     from rich.table import Table
 
     table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title=title, title_justify="left",
-        title_style="bold",
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, title=title,
+        title_justify="left", title_style="bold",
     )  # fmt: skip
     for header in headers:
         words = header in {"", "engine", "request", "beyond it"}
@@ -75,7 +81,7 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
 
 def _runs_table(details: FrontendDetails, engine: FrontendEngine, width: int) -> Table:
     runs = shown_runs(details, engine.name)
-    roles = roles_of(runs)
+    roles = roles_worth_showing(runs)
     headers = ["streams", "T_step\nms", "tokens\n/s", *(_role_header(role) for role in roles)]
     headers += ["chunks\n/token", "stretch"]
     if width >= _MEDIUM:
@@ -93,7 +99,8 @@ def _runs_table(details: FrontendDetails, engine: FrontendEngine, width: int) ->
 
 
 def _role_header(role: str) -> str:
-    names = {"engine": "our\nengine", "client": "our\nclient", "detokenizer": "detok-\nenizer"}
+    names = {"engine": "our\nengine", "client": "our\nclient", "detokenizer": "detok-\nenizer",
+        "supervisor": "super-\nvisor"}  # fmt: skip
     return names.get(role, role)
 
 
@@ -152,9 +159,8 @@ def _answers_table(details: FrontendDetails) -> Table:
     headers = ["engine", "context", "B*", *(f"B = {batch}" for batch in batches)]
     rows = []
     for answer in details.answers:
-        mark = "≥ " if answer.is_bound and answer.batch is not None else ""
         needs = [_needs(answer.needed, batch) for batch in batches]
-        rows.append([answer.engine, f"{answer.context:,}", f"{mark}{answer.answer}", *needs])
+        rows.append([answer.engine, f"{answer.context:,}", answer_text(answer), *needs])
     title = (
         f"B* of the whole front end, and front ends that a batch needs: {details.gpu}, "
         f"{details.shape} (roofline, modelled)"

@@ -38,6 +38,14 @@ def host_curve(limits: list[FrontendLimit]) -> Measured | None:
     return Measured.from_points(points) if len(points) > 1 else None
 
 
+def _is_bound(limits: list[FrontendLimit], batch: float | None) -> bool:
+    """Whether the limit that B* lies below, or the last one, may be better than was seen."""
+    if batch is None:
+        return False
+    rising = sorted(limits, key=lambda limit: limit.streams)
+    return next((limit for limit in rising if limit.streams >= batch), rising[-1]).is_bound
+
+
 def answers_of(details: FrontendDetails, asked: Asked) -> list[FrontendAnswer]:
     """For each front end and context. A number of front ends only from limits of one of them."""
     answers = []
@@ -60,7 +68,7 @@ def answers_of(details: FrontendDetails, asked: Asked) -> list[FrontendAnswer]:
                     context=context,
                     answer=found.text,
                     batch=found.batch,
-                    is_bound=any(limit.is_bound for limit in limits),
+                    is_bound=_is_bound(limits, found.batch),
                     needed=needed,
                 )
             )

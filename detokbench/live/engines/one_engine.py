@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from detokbench.errors import DetokbenchError
-from detokbench.live.engines.front_end import FrontEnd, Launch
+from detokbench.live.engines.front_end import FrontEnd, Launch, Running
 from detokbench.live.engines.frontend_plan import Asked
 from detokbench.live.engines.frontend_workload import FrontendWorkload
 from detokbench.live.engines.open_end import see_open_end
@@ -136,6 +136,9 @@ class OneEngine:
         asked = self._asked
         try:
             self._run(session, max(asked.streams), asked.t_steps_s[0], variant, "variant")
+            missing = stop_check_missing(session.running) if variant.stop else ""
+            if missing:
+                self._facts.left_out.append(f"the engine's check for {variant.name}: {missing}")
         except DetokbenchError as error:
             session.check()  # a refusal leaves the front end alive
             self._facts.left_out.append(f"{variant.name}: {error}")
@@ -180,6 +183,12 @@ class OneEngine:
 
     def _is_plain(self, run: FrontendRun, streams: int) -> bool:
         return run.engine == self._front_end.name and run.streams == streams and run.of != "variant"
+
+
+def stop_check_missing(running: Running) -> str:
+    """Why stop strings, where they are the engine's job, cost nothing here; empty if they do."""
+    says = getattr(running, "stop_check_missing", None)
+    return str(says()) if callable(says) else ""
 
 
 def likely_limit_s(runs: list[FrontendRun]) -> float:
