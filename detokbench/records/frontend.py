@@ -50,6 +50,8 @@ class FrontendRun(msgspec.Struct, kw_only=True):
     chunks_per_token: float | None
     events_per_token: float | None
     """All events of all streams through the whole run, those without text too, over its ids."""
+    events_per_read: float | None
+    """Above 1, events came together: their writes had merged on the way."""
     stretch: float | None
     stretch_streams: int
     itl: Quantiles

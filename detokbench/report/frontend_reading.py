@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from detokbench.records.frontend import FrontendDetails, FrontendRun, details_of
+from detokbench.records.frontend import (
+    FrontendDetails,
+    FrontendLimit,
+    FrontendRun,
+    details_of,
+)
 from detokbench.records.schema import Record
 from detokbench.report.frontend_runs import (
     answer_text,
@@ -15,7 +20,9 @@ from detokbench.report.frontend_runs import (
     rate_text,
     variant_pairs,
 )
-from detokbench.report.units import duration, microseconds, milliseconds, times
+from detokbench.report.units import duration, microseconds, milliseconds, significant, times
+
+_TOGETHER = 1.2
 
 
 def read_frontend(record: Record) -> list[str]:
@@ -91,11 +98,25 @@ def _limits(details: FrontendDetails) -> Iterator[str]:
         if limit.held_s is None:
             yield f"{engine.name} holds no rate at {limit.streams} streams: {limit.why}."
             continue
+        merged = _merged(details, limit)
         beyond = f"; beyond it {limit.why}" if limit.why else ""
         yield (
             f"{engine.name} holds {rate_text(limit)} tokens/s at {limit.streams} streams, a step "
-            f"of {milliseconds(limit.held_s)} ms (measured){beyond}."
+            f"of {milliseconds(limit.held_s)} ms (measured){merged}{beyond}."
         )
+
+
+def _merged(details: FrontendDetails, limit: FrontendLimit) -> str:
+    """That events came together at the limit, though each was an event of its own."""
+    for run in details.runs:
+        at_limit = (run.engine, run.streams, run.t_step_s) == (
+            limit.engine,
+            limit.streams,
+            limit.held_s,
+        )
+        if at_limit and run.holds and run.events_per_read and run.events_per_read > _TOGETHER:
+            return f", {significant(run.events_per_read, 2)} events in a read"
+    return ""
 
 
 def _crossovers(details: FrontendDetails) -> Iterator[str]:

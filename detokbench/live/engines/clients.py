@@ -212,7 +212,7 @@ def is_end(before: bytes, data: bytes) -> bool:
 
     A line ``…10`` and a blank line can end a head alone, so what is in front is looked at.
     """
-    joined = before[-2:] + data if len(data) < 7 else data
+    joined = before[-6:] + data if len(data) < 7 else data
     return joined.endswith(b"\r\n" + _LAST_CHUNK)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -54,7 +55,7 @@ class _Choice(msgspec.Struct):
 
 class _Event(msgspec.Struct):
     choices: list[_Choice] = []
-    error: msgspec.Raw | None = None
+    error: Any = None
 
 
 _decode = msgspec.json.Decoder(_Event).decode
@@ -87,7 +88,7 @@ def read_stream(
 def _take(seen: SeenStream, at_ns: int, data: bytes) -> None:
     event = _decode(data)
     if event.error is not None:
-        seen.error = error_message(msgspec.json.decode(event.error))
+        seen.error = error_message(event.error)
     text = ""
     for choice in event.choices[:1]:
         seen.finish = choice.finish_reason or seen.finish

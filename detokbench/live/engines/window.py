@@ -170,6 +170,7 @@ def _facts(
         roles=roles,
         chunks_per_token=figures.chunks_per_token,
         events_per_token=events_per_token,
+        events_per_read=done.events / done.reads if done.reads else None,
         stretch=figures.stretch,
         stretch_streams=len(figures.stretches),
         itl=_short(figures.itl),
