@@ -136,6 +136,12 @@ class ServerProcess:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise DetokbenchError(f"{self.name} has ended ({how}): {self.log_tail()}")
 
+    def wait(self, timeout_s: float) -> int | None:
+        """Its exit code (a signal's negated) once it has ended; None where it has not in time."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout=timeout_s)
+        return None
+
     def wait_ready(self, url: str, timeout_s: float, *others: ServerProcess) -> None:
         """Wait until ``url`` answers with 200.
 
@@ -203,7 +209,16 @@ def tail_of(log: Path) -> str:
         return "no log"
     lines = [_LOG_HEAD.sub("", _COLOUR.sub("", line)).strip() for line in text.splitlines()]
     lines = [line for line in lines if line and set(line) - set("^~-=# ")]
-    failures = [line for line in lines if _FAILURE.match(line)]
-    if failures:
-        return failures[-1]
+    named = [line for line in _failures(lines) if "root cause above" not in line]
+    if named:
+        return named[-1]
     return lines[-1] if lines else "it wrote nothing"
+
+
+def _failures(lines: list[str]) -> list[str]:
+    """Lines that name a failure; what ``Caused by:`` introduces is one too."""
+    return [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if _FAILURE.match(line) or before == "Caused by:"
+    ]

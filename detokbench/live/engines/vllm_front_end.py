@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from detokbench.live.engines.vllm_versions import Installed, installed_vllm
 
 MODEL_NAME = "detokbench"
 _DEFAULT_LENGTH = 8192
+_ALL_THERE_S = 20.0
 _ENVIRONMENT = {
     "VLLM_TARGET_DEVICE": "cpu",  # the CPU platform, also in a wheel built for CUDA
     "VLLM_NO_USAGE_STATS": "1",
@@ -83,6 +85,7 @@ class RunningVllm:
     engine: EngineControl
     server: ServerProcess
     engine_process: ServerProcess
+    workers: tuple[int, ...]
     rust: bool
     model: str = MODEL_NAME
 
@@ -91,12 +94,11 @@ class RunningVllm:
 
         Where the server's first process only watches the others, it is ``supervisor``.
         """
-        workers = _workers(self.server)
         engine: list[Role] = [Process(self.engine_process.pid)]
-        if not workers:
+        if not self.workers:
             return {"http": [Process(self.server.pid)], "engine": engine}
         return {
-            "rust" if self.rust else "http": [Process(pid) for pid in workers],
+            "rust" if self.rust else "http": [Process(pid) for pid in self.workers],
             "supervisor": [Process(self.server.pid)],
             "engine": engine,
         }
@@ -109,9 +111,20 @@ class RunningVllm:
         """Raises DetokbenchError where the server, one of its workers or our engine has died."""
         self.engine_process.check()
         self.server.check()
+        for pid in self.workers:
+            if not _lives(pid):
+                raise DetokbenchError(f"a process of {self.server.name} died: {self.log_tail()}")
 
 
-def _workers(server: ServerProcess) -> list[int]:
+def _lives(pid: int) -> bool:
+    import psutil
+
+    with suppress(psutil.Error):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _workers(server: ServerProcess) -> tuple[int, ...]:
     """The processes that serve, where they are not the server's first one."""
     import psutil
 
@@ -124,7 +137,7 @@ def _workers(server: ServerProcess) -> list[int]:
         helper = "resource_tracker" in command or "forkserver" in command
         if command and not helper:
             found.append(pid)
-    return found
+    return tuple(found)
 
 
 @contextmanager
@@ -147,10 +160,25 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningVllm]:
         engine = stack.enter_context(_engine(launch, installed, handshake))
         url = f"http://127.0.0.1:{port}"
         server.wait_ready(f"{url}/health", launch.ready_timeout_s, engine)
+        _wait_for_all(server, log, launch.front_ends)
         control = EngineControl(control_address(launch.folder))
         stack.callback(control.close)
         control.wait_until_there(10.0, engine.check)
-        yield RunningVllm(url, installed.version, control, server, engine, rust)
+        workers = _workers(server)
+        yield RunningVllm(url, installed.version, control, server, engine, workers, rust)
+
+
+def _wait_for_all(server: ServerProcess, log: Path, front_ends: int) -> None:
+    """Any API server answers for all on the port they share; the log says when each is there.
+
+    A server that keeps its log quieter is believed after a while.
+    """
+    end = time.monotonic() + _ALL_THERE_S
+    while front_ends > 1 and time.monotonic() < end:
+        server.check()
+        if log.read_bytes().count(b"Application startup complete") >= front_ends:
+            return
+        time.sleep(0.2)
 
 
 def _command(launch: Launch, port: int, handshake: int) -> list[str | Path]:
