@@ -40,6 +40,11 @@ def control_address(folder: Path) -> str:
     return f"ipc://{path}"
 
 
+def has_message(socket: zmq.Socket[bytes]) -> bool:
+    """Whether a message waits there; needed before each wait on the socket's descriptor."""
+    return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+
+
 class EngineControl:
     """The supervisor's side. Every question raises DetokbenchError where no answer comes."""
 
@@ -118,7 +123,7 @@ class ControlSocket:
 
     def answer(self, handle: Callable[[EngineRequest], msgspec.Struct]) -> None:
         """Let ``handle`` answer everything that waits; a DetokbenchError of its is the answer."""
-        while self.socket.poll(0):
+        while has_message(self.socket):
             message = self.socket.recv()
             try:
                 reply = handle(self._decode(message))

@@ -203,7 +203,16 @@ def tail_of(log: Path) -> str:
         return "no log"
     lines = [_LOG_HEAD.sub("", _COLOUR.sub("", line)).strip() for line in text.splitlines()]
     lines = [line for line in lines if line and set(line) - set("^~-=# ")]
-    failures = [line for line in lines if _FAILURE.match(line)]
-    if failures:
-        return failures[-1]
+    named = [line for line in _failures(lines) if "root cause above" not in line]
+    if named:
+        return named[-1]
     return lines[-1] if lines else "it wrote nothing"
+
+
+def _failures(lines: list[str]) -> list[str]:
+    """Lines that name a failure; what ``Caused by:`` introduces is one too."""
+    return [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if _FAILURE.match(line) or before == "Caused by:"
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ import msgspec
 import zmq
 
 from detokbench.errors import DetokbenchError
-from detokbench.live.engines.control import ControlSocket
+from detokbench.live.engines.control import ControlSocket, has_message
 from detokbench.live.engines.emission_times import EmissionTimes
 from detokbench.live.engines.engine_plan import (
     Agreed,
@@ -48,8 +49,6 @@ from detokbench.live.engines.vllm_versions import Layout
 from detokbench.live.schedule import now_ns, wake_sharply
 
 DEFAULT_STEP_NS = 20_000_000
-# A poll counts in ms, so it ends this long before a step; the rest is slept exactly.
-_POLL_MARGIN_NS = 1_500_000
 # Answers to what front ends ask of an engine; the rest are actions that ours has nothing to do for.
 _ANSWERS: dict[str, Any] = {
     "get_supported_tasks": ["generate"],
@@ -97,9 +96,9 @@ class Engine:
         self._inputs, self._outputs = connect(self._context, addresses, plan.facts)
         self._max_streams = plan.facts.max_num_seqs
         self._batch = Batch(outputs, len(self._outputs), self._max_streams, plan.log_stats)
-        self._poller = zmq.Poller()
-        for socket in (*self._inputs, self._control.socket):
-            self._poller.register(socket, zmq.POLLIN)
+        self._descriptors = [
+            int(s.getsockopt(zmq.FD)) for s in (*self._inputs, self._control.socket)
+        ]
         self._times = EmissionTimes()
         self._pacer = Pacer(plan.t_step_ns)
         self._stopping = False
@@ -112,9 +111,9 @@ class Engine:
         while not self._stopping and not self._orphaned():
             self._listen()
             step = self._pacer.steps
+            self._pacer.wait()
             self._batch.admit(step, time.monotonic())
             messages = self._encode(step)
-            self._pacer.wait()
             self._times.add(now_ns())
             for client, message in messages:
                 self._outputs[client].send(message)
@@ -126,19 +125,24 @@ class Engine:
         return os.getppid() != self._parent
 
     def _listen(self) -> None:
-        """Take what comes until the next step is near; at least look once."""
-        while not self._stopping:
-            left = self._pacer.next_due - now_ns() - _POLL_MARGIN_NS
-            self._poller.poll(max(0, left // 1_000_000))
-            self._take_requests()
+        """Take what comes until the next step is due; at least look once.
+
+        One wake a step, sharp to the microsecond: a poll of ZMQ's counts in ms. The descriptor of
+        a socket only tells that something has changed, so its state is asked before each wait.
+        """
+        while True:
+            for socket in self._inputs:
+                while has_message(socket):
+                    self._take(socket.recv_multipart())
             self._control.answer(self._answer)
-            if left < 1_000_000:
+            left = self._pacer.next_due - now_ns()
+            if left <= 0 or self._stopping:
                 return
+            select.select(self._descriptors, [], [], left * 1e-9)
 
     def _encode(self, step: int) -> list[tuple[int, bytes]]:
         """This step's message for each front end that has rows; the first carries statistics."""
         messages = []
-        at_s = max(self._pacer.next_due, now_ns()) * 1e-9
         stats = no_stats()
         if self._log_stats and self._batch.running:
             running = self._batch.running
@@ -146,18 +150,9 @@ class Engine:
         for client in range(len(self._outputs)):
             rows = self._batch.rows(client)
             if rows:
-                messages.append((client, step_message(rows, stats, at_s)))
+                messages.append((client, step_message(rows, stats, time.monotonic())))
                 stats = no_stats()
         return messages
-
-    def _take_requests(self) -> None:
-        for socket in self._inputs:
-            while True:
-                try:
-                    frames = socket.recv_multipart(zmq.NOBLOCK)
-                except zmq.Again:
-                    break
-                self._take(frames)
 
     def _take(self, frames: list[bytes]) -> None:
         match decode_request(frames, self._layout):

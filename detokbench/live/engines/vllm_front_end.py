@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from detokbench.live.engines.vllm_versions import Installed, installed_vllm
 
 MODEL_NAME = "detokbench"
 _DEFAULT_LENGTH = 8192
+_ALL_THERE_S = 20.0
 _ENVIRONMENT = {
     "VLLM_TARGET_DEVICE": "cpu",  # the CPU platform, also in a wheel built for CUDA
     "VLLM_NO_USAGE_STATS": "1",
@@ -147,10 +149,24 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningVllm]:
         engine = stack.enter_context(_engine(launch, installed, handshake))
         url = f"http://127.0.0.1:{port}"
         server.wait_ready(f"{url}/health", launch.ready_timeout_s, engine)
+        _wait_for_all(server, log, launch.front_ends)
         control = EngineControl(control_address(launch.folder))
         stack.callback(control.close)
         control.wait_until_there(10.0, engine.check)
         yield RunningVllm(url, installed.version, control, server, engine, rust)
+
+
+def _wait_for_all(server: ServerProcess, log: Path, front_ends: int) -> None:
+    """Any API server answers for all on the port they share; the log says when each is there.
+
+    A server that keeps its log quieter is believed after a while.
+    """
+    end = time.monotonic() + _ALL_THERE_S
+    while front_ends > 1 and time.monotonic() < end:
+        server.check()
+        if log.read_bytes().count(b"Application startup complete") >= front_ends:
+            return
+        time.sleep(0.2)
 
 
 def _command(launch: Launch, port: int, handshake: int) -> list[str | Path]:
