@@ -27,8 +27,6 @@ from .stops import StopCheck, StopRow, has_stop_strings
 from .wire import ControlSocket, RustServer, Sockets
 
 _FIRST_PACE_NS = 20_000_000
-# A wait counts in ms, so it ends this long before a step; the rest is slept exactly.
-_MARGIN_NS = 1_500_000
 _MANY_TOKENS = 1 << 24
 logger = logging.getLogger(__name__)
 
@@ -101,10 +99,7 @@ class EngineScheduler:
         }
 
     def run_event_loop(self) -> None:
-        """One step after the other, at its time, until the supervisor says stop.
-
-        A step's message is made before its time; requests that come until then begin with it.
-        """
+        """One step after the other, at its time, until the supervisor says stop."""
         engine, clock = self._engine, self._engine.clock
         wake_sharply()
         gc.collect()
@@ -113,21 +108,21 @@ class EngineScheduler:
         clock.pace(clock.step_ns, time.perf_counter_ns())
         while not engine.stopping:
             self._listen()
-            rows = engine.prepare()
+            rows = engine.step(time.perf_counter_ns())
             send = self._wire.prepared(self._batches.build(rows)) if rows else None
-            clock.wait()
+            clock.emitted(time.perf_counter_ns())
             if send is not None:
                 send()
 
     def _listen(self) -> None:
-        """Take what comes until the next step is near; at least look once."""
-        while not self._engine.stopping:
-            left = self._engine.clock.due() - time.perf_counter_ns() - _MARGIN_NS
-            self._wire.wait(max(0, left // 1_000_000))
+        """Take what comes until the next step is due; at least look once."""
+        while True:
             self._take_requests()
             self._control.answer_all()
-            if left < 1_000_000:
+            left = self._engine.clock.due() - time.perf_counter_ns()
+            if left <= 0 or self._engine.stopping:
                 return
+            self._wire.wait(left)
 
     def _take_requests(self) -> None:
         for request in self._wire.requests():
