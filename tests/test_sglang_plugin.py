@@ -109,8 +109,12 @@ def test_a_class_that_lost_a_field_is_named():
 @pytest.mark.parametrize(
     ("source", "why"),
     [
-        ("class BaseBatchReq:\n  rids: list\n  tides: int", "wants tides"),
-        ("class BaseBatchReq:\n  rids: list\n  other: int = 3", "no finished_reasons, output_ids"),
+        ("class A:\n  tides: int\nclass BatchTokenIDOutput(A):\n  rids: list", "wants tides"),
+        (
+            "class BatchTokenIDOutput:\n  rids: list\n  x: int = 3",
+            "no finished_reasons, output_ids",
+        ),
+        ("class Renamed:\n  rids: list", "has no finished_reasons, output_ids, rids"),
     ],
 )
 def test_the_message_is_checked_in_the_source_before_anything_starts(source, why):

@@ -57,6 +57,7 @@ _EMPTY = (
 _NONE = (
     "output_token_entropy_val",
     "output_token_sampling_mask",
+    "output_token_sampling_logprobs",
     "output_hidden_states",
     "routed_experts",
     "indexer_topk",

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +35,8 @@ logger = logging.getLogger(__name__)
 class EngineScheduler:
     """In place of ``Scheduler``: no model, no memory, a clock."""
 
-    def __init__(self, server_args: Any, port_args: Any) -> None:
+    def __init__(self, server_args: Any, port_args: Any, *_: Any, **__: Any) -> None:
+        """Earlier versions hand over the ranks of a larger engine, too; ours is alone."""
         begun = time.perf_counter()
         folder = Path(os.environ[FOLDER_VARIABLE])
         self.server_args = server_args
@@ -47,7 +49,8 @@ class EngineScheduler:
         self.max_total_num_tokens = _MANY_TOKENS
         self.max_req_input_len = self.model_config.context_len - 1
         # For `run_scheduler_process`, when the event loop has ended.
-        self.metrics_reporter = SimpleNamespace(_shutdown_fpm=lambda: None)
+        self._shutdown_fpm: Callable[[], None] = lambda: None
+        self.metrics_reporter = SimpleNamespace(_shutdown_fpm=self._shutdown_fpm)
         self.async_d2h_worker = None
         self.gracefully_exit = False
         # For the Rust server.
