@@ -80,6 +80,9 @@ class Batch:
         """Requests that wait begin with this step, as far as there is room."""
         while self._waiting and len(self._streams) < self._max_streams:
             request, queued_s = self._waiting.popleft()
+            again = self._streams.get(request.request_id)
+            if again is not None:
+                self._remove(again)
             client = self._clients[request.client]
             rows, steps = self._outputs.rows(request, queued_s, now_s if self._log_stats else None)
             stream = _Stream(request.request_id, request.client, len(client.streams))
@@ -94,6 +97,7 @@ class Batch:
         """This step's rows for an API server."""
         of = self._clients[client]
         rows = list(map(next, of.rows))
+        assert len(rows) == len(of.rows), "a stream has run out of rows before its end"
         self.ids += len(rows)
         if of.refused:
             rows += of.refused

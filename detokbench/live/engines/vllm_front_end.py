@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +85,7 @@ class RunningVllm:
     engine: EngineControl
     server: ServerProcess
     engine_process: ServerProcess
+    workers: tuple[int, ...]
     rust: bool
     model: str = MODEL_NAME
 
@@ -93,12 +94,11 @@ class RunningVllm:
 
         Where the server's first process only watches the others, it is ``supervisor``.
         """
-        workers = _workers(self.server)
         engine: list[Role] = [Process(self.engine_process.pid)]
-        if not workers:
+        if not self.workers:
             return {"http": [Process(self.server.pid)], "engine": engine}
         return {
-            "rust" if self.rust else "http": [Process(pid) for pid in workers],
+            "rust" if self.rust else "http": [Process(pid) for pid in self.workers],
             "supervisor": [Process(self.server.pid)],
             "engine": engine,
         }
@@ -111,9 +111,20 @@ class RunningVllm:
         """Raises DetokbenchError where the server, one of its workers or our engine has died."""
         self.engine_process.check()
         self.server.check()
+        for pid in self.workers:
+            if not _lives(pid):
+                raise DetokbenchError(f"a process of {self.server.name} died: {self.log_tail()}")
 
 
-def _workers(server: ServerProcess) -> list[int]:
+def _lives(pid: int) -> bool:
+    import psutil
+
+    with suppress(psutil.Error):
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def _workers(server: ServerProcess) -> tuple[int, ...]:
     """The processes that serve, where they are not the server's first one."""
     import psutil
 
@@ -126,7 +137,7 @@ def _workers(server: ServerProcess) -> list[int]:
         helper = "resource_tracker" in command or "forkserver" in command
         if command and not helper:
             found.append(pid)
-    return found
+    return tuple(found)
 
 
 @contextmanager
@@ -153,7 +164,8 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningVllm]:
         control = EngineControl(control_address(launch.folder))
         stack.callback(control.close)
         control.wait_until_there(10.0, engine.check)
-        yield RunningVllm(url, installed.version, control, server, engine, rust)
+        workers = _workers(server)
+        yield RunningVllm(url, installed.version, control, server, engine, workers, rust)
 
 
 def _wait_for_all(server: ServerProcess, log: Path, front_ends: int) -> None:

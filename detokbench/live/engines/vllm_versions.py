@@ -24,7 +24,8 @@ OLDEST, NEWEST = (0, 20), (0, 33)
 _ASK_TIMEOUT_S = 60
 _ASK = """
 import importlib.metadata, importlib.util, json
-print(json.dumps([importlib.metadata.version("vllm"), importlib.util.find_spec("vllm").origin]))
+found = importlib.util.find_spec("vllm")
+print(json.dumps(found and [importlib.metadata.version("vllm"), found.origin]))
 """
 
 
@@ -84,12 +85,15 @@ def _ask(python: Path) -> tuple[str, str]:
             capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False,
         )  # fmt: skip
         if asked.returncode == 0:
-            version, origin = json.loads(asked.stdout.splitlines()[-1])
+            found = json.loads(asked.stdout.splitlines()[-1])
+            if found is None:
+                raise DetokbenchError(f"there is no vLLM in the environment of {python}")
+            version, origin = found
             return version, origin
         why = asked.stderr.strip().splitlines()[-1]
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         why = str(error)
-    raise DetokbenchError(f"no vLLM in the environment of {python}: {why}")
+    raise DetokbenchError(f"cannot ask {python} for its vLLM: {why}")
 
 
 def check_fields(version: str, layout: Layout, source: str) -> None:
