@@ -23,6 +23,7 @@ from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.live.engines import sglang_plugin
 from detokbench.live.engines.control import EngineControl, control_address
 from detokbench.live.engines.front_end import Launch
+from detokbench.live.engines.server_process import tail_of
 from detokbench.live.engines.sglang_folder import PACKAGE, lay_plugin
 from detokbench.live.engines.sglang_front_end import SglangFrontEnd, SglangRustFrontEnd
 from detokbench.live.engines.sglang_plugin import wire
@@ -464,6 +465,30 @@ def test_a_sitecustomize_that_ours_hides_still_runs(tmp_path):
         env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert said.stdout.split() == ["theirs", "main"]
+
+
+# What a server's log says in the end
+
+
+@pytest.mark.parametrize(
+    ("log", "tail"),
+    [
+        (
+            "[2026-12-01 03:34:44] Subprocess scheduler_0 (pid=7) crashed with exit code -9. So.\n"
+            "[2026-12-01 03:34:49] kill_process_tree called: parent_pid=6\n",
+            "Subprocess scheduler_0 (pid=7) crashed with exit code -9. So.",
+        ),
+        (
+            "[2026-12-01 03:32:12 TP0] Scheduler hit an exception: Traceback\n"
+            "ValueError: no outputs\n\n[2026-12-01 03:32:12] Received sigquit from a child\n",
+            "ValueError: no outputs",
+        ),
+        ("[2026-12-01 03:32:12 TP0] Loading\n", "Loading"),
+    ],
+)
+def test_the_tail_of_a_log_is_what_it_says_without_its_clock(tmp_path, log, tail):
+    (tmp_path / "log").write_text(log)
+    assert tail_of(tmp_path / "log") == tail
 
 
 # Without SGLang, and with the real one

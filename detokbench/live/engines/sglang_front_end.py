@@ -33,6 +33,8 @@ RUST_THREADS = (
     "tokio-",
     "tracing-",
 )
+# When one of its processes has gone, SGLang sleeps for five seconds before it ends itself.
+_END_GRACE_S = 1.0
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "NO_COLOR": "1",
@@ -162,6 +164,7 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningSglang]:
                 launch.folder,
             )
         )  # fmt: skip
+        stack.callback(server.end, _END_GRACE_S)
         url = f"http://127.0.0.1:{port}"
         control = EngineControl(control_address(launch.folder))
         stack.callback(control.close)
