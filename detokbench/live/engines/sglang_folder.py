@@ -8,8 +8,9 @@ from pathlib import Path
 from detokbench.live.engines import sglang_plugin
 
 PACKAGE = "detokbench_sglang_plugin"
+PLUGIN_NAME = "detokbench"
 _METADATA = "Metadata-Version: 2.1\nName: detokbench-sglang-plugin\nVersion: 1\n"
-_ENTRY_POINTS = f"[sglang.srt.plugins]\ndetokbench = {PACKAGE}:register\n"
+_ENTRY_POINTS = f"[sglang.srt.plugins]\n{PLUGIN_NAME} = {PACKAGE}:register\n"
 # Python imports the first sitecustomize that it finds; one that ours hides is run after it.
 _SITECUSTOMIZE = f"""\
 import sys

@@ -19,7 +19,7 @@ from detokbench.live.engines import sglang_plugin
 from detokbench.live.engines.control import EngineControl, control_address
 from detokbench.live.engines.front_end import Launch, Process, Role, Threads
 from detokbench.live.engines.server_process import ServerProcess, check_port_free, free_port
-from detokbench.live.engines.sglang_folder import lay_plugin
+from detokbench.live.engines.sglang_folder import PLUGIN_NAME, lay_plugin
 from detokbench.live.engines.sglang_versions import installed_sglang
 
 MODEL_NAME = "detokbench"
@@ -33,6 +33,8 @@ RUST_THREADS = (
     "tokio-",
     "tracing-",
 )
+# When one of its processes has gone, SGLang sleeps for five seconds before it ends itself.
+_END_GRACE_S = 1.0
 _ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "NO_COLOR": "1",
@@ -150,6 +152,7 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningSglang]:
         sglang_plugin.FOLDER_VARIABLE: str(launch.folder),
         sglang_plugin.WORKLOAD_VARIABLE: str(launch.workload_file),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(plugin), os.environ.get("PYTHONPATH")])),
+        "SGLANG_PLUGINS": PLUGIN_NAME,
         "SGLANG_RUST_SERVER": "1" if rust else "0",
     }
     with ExitStack() as stack:
@@ -161,6 +164,7 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningSglang]:
                 launch.folder,
             )
         )  # fmt: skip
+        stack.callback(server.end, _END_GRACE_S)
         url = f"http://127.0.0.1:{port}"
         control = EngineControl(control_address(launch.folder))
         stack.callback(control.close)

@@ -5,6 +5,7 @@ Read from its files, without importing it: that takes ten seconds.
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from detokbench.live.engines.vllm_versions import fields_by_class, without_defau
 # Versions that the front ends were tried with.
 TRIED = ("0.5.23",)
 _MESSAGE = "BatchTokenIDOutput"
-_BASES = ("BaseBatchReq", _MESSAGE)
 _ASK = """
 import importlib.metadata, importlib.util, json
 spec = importlib.util.find_spec("sglang")
@@ -57,14 +57,28 @@ def check_message(version: str, source: str) -> None:
 
     ``source`` is the text of ``sglang/srt/managers/io_struct.py``.
     """
-    fields = {name for base in _BASES for name in fields_by_class(source).get(base, [])}
-    required = {name for base in _BASES for name in without_default(source, base)}
+    owners = _with_bases(source, _MESSAGE)
+    fields = {name for owner in owners for name in fields_by_class(source).get(owner, [])}
+    required = {name for owner in owners for name in without_default(source, owner)}
     if unknown := sorted(required - set(KNOWN)):
         raise DetokbenchError(
             f"SGLang {version}: its {_MESSAGE} wants {', '.join(unknown)}, which is not known here"
         )
     if missing := sorted(set(NEEDED) - fields):
         raise DetokbenchError(f"SGLang {version}: its {_MESSAGE} has no {', '.join(missing)}")
+
+
+def _with_bases(source: str, owner: str) -> list[str]:
+    """A class and those of the same module that it inherits from."""
+    bases = {
+        node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef)
+    }
+    found = [owner] if owner in bases else []
+    for name in found:
+        found += [base for base in bases[name] if base in bases and base not in found]
+    return found
 
 
 def _ask(python: Path) -> InstalledSglang:

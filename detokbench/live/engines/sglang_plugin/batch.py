@@ -57,6 +57,7 @@ _EMPTY = (
 _NONE = (
     "output_token_entropy_val",
     "output_token_sampling_mask",
+    "output_token_sampling_logprobs",
     "output_hidden_states",
     "routed_experts",
     "indexer_topk",
@@ -106,11 +107,10 @@ class BatchBuilder:
         Raises UnknownFieldsError where the class requires fields that are not known here.
         """
         self._class = message_class
-        self._rust = rust
         self._wrap = wrap
         fields = known_fields(message_class, KNOWN, NEEDED)
         emptied = set(_PYTHON_ONLY if rust else ())
-        self._fields = set(fields)
+        self._moving = set(fields) - emptied
         self._steady = [name for name in fields if name in STEADY and name not in emptied]
         self._always: dict[str, Any] = {name: [] for name in fields if name in _EMPTY}
         self._always |= {name: None for name in fields if name in (*_NONE, *_LOGPROBS)}
@@ -133,11 +133,12 @@ class BatchBuilder:
             "finished_reasons": [row.finish for row in rows],
             "output_ids": ids,
         }
-        if not self._rust:
+        if "completion_tokens" in self._moving:
             values["completion_tokens"] = [row.at for row in rows]
+        if "decode_ids" in self._moving:
             values["decode_ids"] = _with_context(rows, begun, ids)
         if any(row.logprobs for row in rows):
-            values |= {k: v for k, v in logprobs(rows, ids).items() if k in self._fields}
+            values |= {k: v for k, v in logprobs(rows, ids).items() if k in self._moving}
         return self._class(**values)
 
 

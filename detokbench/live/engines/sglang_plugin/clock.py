@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import time
 from array import array
 
 # As in detokbench.live.schedule: a sleeping process wakes this much after its time now and then.
@@ -49,22 +48,16 @@ class StepClock:
         """When the next step is due."""
         return self._first_due + (self.steps - self._first_step) * self.step_ns
 
-    def wait(self) -> None:
-        """Sleep until the next step is due; it begins, and its ids are emitted, right then."""
-        due = self.due()
-        now = time.perf_counter_ns()
-        while now < due:
-            time.sleep((due - now) * 1e-9)
-            now = time.perf_counter_ns()
-        self.begin(now)
-
     def begin(self, now_ns: int) -> None:
-        """The next step begins, and its ids are emitted."""
+        """The next step begins."""
         late = now_ns - self.due()
         self.late_steps += late > LATE_NS
         self._worst_ns = max(self._worst_ns, late)
-        self._emitted[self.steps % HELD_STEPS] = now_ns
         self.steps += 1
+
+    def emitted(self, now_ns: int) -> None:
+        """The ids of the step that began last leave now."""
+        self._emitted[(self.steps - 1) % HELD_STEPS] = now_ns
 
     def take_worst(self) -> int:
         """The latest beginning since this was last asked, in ns."""

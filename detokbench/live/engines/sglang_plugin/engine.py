@@ -13,7 +13,7 @@ HEALTH_CHECK = "HEALTH_CHECK"
 
 
 class Engine:
-    """Requests come in by ``admit``, leave at their end or by ``abort``; ``prepare`` is a step.
+    """Requests come in by ``admit``, leave at their end or by ``abort``; ``step`` is a step.
 
     ``cpu_ns`` reads the CPU time of what of this process is ours.
     """
@@ -40,9 +40,10 @@ class Engine:
                 row.abort()
                 self._aborted += 1
 
-    def prepare(self) -> list[Row]:
-        """Work out the next step before its time; returns the rows that send in it."""
+    def step(self, now_ns: int) -> list[Row]:
+        """The next step begins; returns the rows that send in it."""
         step = self.clock.steps
+        self.clock.begin(now_ns)
         if self._waiting:
             self._begun += [
                 (row.number, step, row.total, row.rid)

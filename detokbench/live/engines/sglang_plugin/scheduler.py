@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,8 +28,6 @@ from .stops import StopCheck, StopRow, has_stop_strings
 from .wire import ControlSocket, RustServer, Sockets
 
 _FIRST_PACE_NS = 20_000_000
-# A wait counts in ms, so it ends this long before a step; the rest is slept exactly.
-_MARGIN_NS = 1_500_000
 _MANY_TOKENS = 1 << 24
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,8 @@ logger = logging.getLogger(__name__)
 class EngineScheduler:
     """In place of ``Scheduler``: no model, no memory, a clock."""
 
-    def __init__(self, server_args: Any, port_args: Any) -> None:
+    def __init__(self, server_args: Any, port_args: Any, *_: Any, **__: Any) -> None:
+        """Earlier versions hand over the ranks of a larger engine, too; ours is alone."""
         begun = time.perf_counter()
         folder = Path(os.environ[FOLDER_VARIABLE])
         self.server_args = server_args
@@ -49,7 +49,8 @@ class EngineScheduler:
         self.max_total_num_tokens = _MANY_TOKENS
         self.max_req_input_len = self.model_config.context_len - 1
         # For `run_scheduler_process`, when the event loop has ended.
-        self.metrics_reporter = SimpleNamespace(_shutdown_fpm=lambda: None)
+        self._shutdown_fpm: Callable[[], None] = lambda: None
+        self.metrics_reporter = SimpleNamespace(_shutdown_fpm=self._shutdown_fpm)
         self.async_d2h_worker = None
         self.gracefully_exit = False
         # For the Rust server.
@@ -101,10 +102,7 @@ class EngineScheduler:
         }
 
     def run_event_loop(self) -> None:
-        """One step after the other, at its time, until the supervisor says stop.
-
-        A step's message is made before its time; requests that come until then begin with it.
-        """
+        """One step after the other, at its time, until the supervisor says stop."""
         engine, clock = self._engine, self._engine.clock
         wake_sharply()
         gc.collect()
@@ -113,21 +111,21 @@ class EngineScheduler:
         clock.pace(clock.step_ns, time.perf_counter_ns())
         while not engine.stopping:
             self._listen()
-            rows = engine.prepare()
+            rows = engine.step(time.perf_counter_ns())
             send = self._wire.prepared(self._batches.build(rows)) if rows else None
-            clock.wait()
+            clock.emitted(time.perf_counter_ns())
             if send is not None:
                 send()
 
     def _listen(self) -> None:
-        """Take what comes until the next step is near; at least look once."""
-        while not self._engine.stopping:
-            left = self._engine.clock.due() - time.perf_counter_ns() - _MARGIN_NS
-            self._wire.wait(max(0, left // 1_000_000))
+        """Take what comes until the next step is due; at least look once."""
+        while True:
             self._take_requests()
             self._control.answer_all()
-            if left < 1_000_000:
+            left = self._engine.clock.due() - time.perf_counter_ns()
+            if left <= 0 or self._engine.stopping:
                 return
+            self._wire.wait(left)
 
     def _take_requests(self) -> None:
         for request in self._wire.requests():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+import select
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-# The Rust server's wait does not see the supervisor's questions.
+# The Rust server's wait counts in ms; and it does not see the supervisor's questions.
+_RUST_MARGIN_MS = 2
 _LONGEST_RUST_WAIT_MS = 20
 
 
@@ -22,34 +25,32 @@ class Sockets:
         """``messages`` is SGLang's module ``io_struct``, which knows what goes over a socket."""
         import zmq
 
-        self._again = zmq.Again
-        self._noblock = zmq.NOBLOCK
         self._receive = getattr(messages, "sock_recv", _receive_pickled)
         self._send = getattr(messages, "sock_send", _send_pickled)
         context = zmq.Context(1)
         self._requests = _connected(context, zmq.PULL, port_args.scheduler_input_ipc_name)
         self._detokenizer = _connected(context, zmq.PUSH, port_args.detokenizer_ipc_name)
         self._tokenizer = _connected(context, zmq.PUSH, port_args.tokenizer_ipc_name)
-        self._poller = zmq.Poller()
-        self._poller.register(self._requests, zmq.POLLIN)
+        self._descriptors = [self._requests.getsockopt(zmq.FD)]
 
     def also_wake_for(self, socket: Any) -> None:
         import zmq
 
-        self._poller.register(socket, zmq.POLLIN)
+        self._descriptors.append(socket.getsockopt(zmq.FD))
 
-    def wait(self, at_most_ms: int) -> None:
-        """Wait for a request or a question of the supervisor's."""
-        self._poller.poll(at_most_ms)
+    def wait(self, at_most_ns: int) -> None:
+        """Wait for a request or a question, sharp to the microsecond: a poll of ZMQ's counts in ms.
+
+        A socket's descriptor tells only that something has changed, so ask for both before.
+        """
+        select.select(self._descriptors, [], [], at_most_ns * 1e-9)
 
     def requests(self) -> list[Any]:
         """What has arrived; never waits."""
         arrived = []
-        while True:
-            try:
-                arrived.append(self._receive(self._requests, self._noblock))
-            except self._again:
-                return arrived
+        while has_message(self._requests):
+            arrived.append(self._receive(self._requests))
+        return arrived
 
     def prepared(self, batch: Any) -> Callable[[], Any]:
         """Encode a step's message now; what is returned sends it."""
@@ -77,9 +78,12 @@ class RustServer:
     def also_wake_for(self, socket: Any) -> None:
         """It cannot: the supervisor is answered between its waits."""
 
-    def wait(self, at_most_ms: int) -> None:
-        if at_most_ms > 0:
-            self._server.wait_request(min(at_most_ms, _LONGEST_RUST_WAIT_MS))
+    def wait(self, at_most_ns: int) -> None:
+        whole_ms = at_most_ns // 1_000_000 - _RUST_MARGIN_MS
+        if whole_ms > 0:
+            self._server.wait_request(min(whole_ms, _LONGEST_RUST_WAIT_MS))
+        else:
+            time.sleep(at_most_ns * 1e-9)
 
     def requests(self) -> list[Any]:
         return list(self._server.drain(-1))
@@ -104,12 +108,19 @@ class ControlSocket:
         self._answer = answer
 
     def answer_all(self) -> None:
-        while self.socket.poll(0):
+        while has_message(self.socket):
             try:
                 reply = self._answer(json.loads(self.socket.recv()))
             except (KeyError, TypeError, ValueError) as error:
                 reply = {"error": f"{type(error).__name__}: {error}"}
             self.socket.send(json.dumps(reply).encode())
+
+
+def has_message(socket: Any) -> bool:
+    """Whether there is something to receive, without waiting."""
+    import zmq
+
+    return bool(socket.getsockopt(zmq.EVENTS) & zmq.POLLIN)
 
 
 def _connected(context: Any, kind: int, address: str) -> Any:
@@ -135,8 +146,8 @@ class _HeldBack:
         self.frame = pickle.dumps(value, protocol)
 
 
-def _receive_pickled(socket: Any, flags: int) -> Any:
-    return socket.recv_pyobj(flags)
+def _receive_pickled(socket: Any) -> Any:
+    return socket.recv_pyobj()
 
 
 def _send_pickled(socket: Any, value: Any) -> None:
