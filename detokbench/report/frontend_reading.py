@@ -23,6 +23,7 @@ from detokbench.report.frontend_runs import (
 from detokbench.report.units import duration, microseconds, milliseconds, significant, times
 
 _TOGETHER = 1.2
+_TELLING = 0.1
 
 
 def read_frontend(record: Record) -> list[str]:
@@ -135,14 +136,23 @@ def _crossovers(details: FrontendDetails) -> Iterator[str]:
 
 def _variants(details: FrontendDetails) -> Iterator[str]:
     for engine in details.engines:
-        parts = []
+        parts, beside = [], None
         for run, plain in variant_pairs(details, engine.name):
             cost, beside = own_cpu_s(run), own_cpu_s(plain)
             if cost is not None and beside is not None:
-                sign = "+" if cost >= beside else "−"
-                parts.append(f"{run.variant} {sign}{_us(abs(cost - beside))}")
-        if parts:
-            yield f"{engine.name}, beside plain completions: {'; '.join(parts)} a token (measured)."
+                parts.append(f"{run.variant} {_more(cost, beside)}")
+        if parts and beside is not None:
+            yield (
+                f"{engine.name}, beside plain completions at {_us(beside)} "
+                f"a token: {'; '.join(parts)} (measured)."
+            )
+
+
+def _more(cost_s: float, plain_s: float) -> str:
+    """What a variant costs more; one run of each cannot tell less than a tenth."""
+    if abs(cost_s - plain_s) < _TELLING * plain_s:
+        return "no difference that could be told"
+    return f"{'+' if cost_s > plain_s else '−'}{_us(abs(cost_s - plain_s))}"
 
 
 def _open_ends(details: FrontendDetails) -> Iterator[str]:
@@ -151,18 +161,18 @@ def _open_ends(details: FrontendDetails) -> Iterator[str]:
     for seen in details.open_ends:
         groups.setdefault(_behind(seen.behind, seen.finish), []).append(seen.engine)
     if groups:
-        parts = "; ".join(f"{', '.join(names)} {what}" for what, names in groups.items())
+        parts = "; ".join(f"{', '.join(names)}: {what}" for what, names in groups.items())
         yield f"A stream that ends inside a character: {parts}."
 
 
 def _behind(behind: str | None, finish: str) -> str:
     if behind is None:
-        return f"could not be seen ({finish})"
+        return f"not to be seen ({finish})"
     if not behind:
-        return "drops what is open"
+        return "what is open is dropped"
     if set(behind) == {"\ufffd"}:
-        return f"sends {len(behind)} U+FFFD"
-    return f"sends {behind!r}"
+        return f"{len(behind)} U+FFFD"
+    return repr(behind)
 
 
 def _texts(details: FrontendDetails) -> Iterator[str]:

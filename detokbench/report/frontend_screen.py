@@ -82,17 +82,19 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
 def _runs_table(details: FrontendDetails, engine: FrontendEngine, width: int) -> Table:
     runs = shown_runs(details, engine.name)
     roles = roles_worth_showing(runs)
+    has_variants = any(run.variant != PLAIN for run in runs)
+    with_ttft = width >= _WIDE and not has_variants
     headers = ["streams", "T_step\nms", "tokens\n/s", *(_role_header(role) for role in roles)]
     headers += ["chunks\n/token", "stretch"]
     if width >= _MEDIUM:
         headers += ["ITL\np50", "\np99 ms"]
     headers += ["lag\np50", "\np99 ms"]
-    if width >= _WIDE:
+    if with_ttft:
         headers += ["TTFT\np50 ms"]
-    rows = [_run_cells(run, roles, width) for run in runs]
+    rows = [_run_cells(run, roles, width, with_ttft) for run in runs]
     title = f"{engine.name} {engine.version}: µs of CPU a token by role, and what readers saw"
     headers.append("")
-    if any(run.variant != PLAIN for run in runs):
+    if has_variants:
         headers.append("request")
         rows = [[*row, run.variant] for row, run in zip(rows, runs, strict=True)]
     return _table(headers, rows, title)
@@ -104,14 +106,14 @@ def _role_header(role: str) -> str:
     return names.get(role, role)
 
 
-def _run_cells(run: FrontendRun, roles: list[str], width: int) -> list[str]:
+def _run_cells(run: FrontendRun, roles: list[str], width: int, with_ttft: bool) -> list[str]:
     cells = [f"{run.streams}", milliseconds(run.t_step_s), f"{run.rate:,.0f}"]
     cells += [_us(run.cpu(role)) for role in roles]
     cells += [_ratio(run.chunks_per_token, 2), _ratio(run.stretch, 3)]
     if width >= _MEDIUM:
         cells += [_ms(run.itl.p50), _ms(run.itl.p99)]
     cells += [_ms(run.lag.p50), _ms(run.lag.p99)]
-    if width >= _WIDE:
+    if with_ttft:
         cells.append(_ms(run.ttft.p50))
     return [*cells, _verdict(run)]
 
