@@ -3,8 +3,9 @@
 The messages are msgpack arrays without names (``vllm/v1/engine/__init__.py``: EngineCoreRequest,
 EngineCoreOutput, EngineCoreOutputs, UtilityOutput). Their leading fields were the same from 0.20
 to 0.33, compared in the sources of 0.20.0, 0.21.0, 0.22.1, 0.23.0, 0.24.0, 0.27.1, 0.29.0, 0.32.0
-and 0.33.0, but for ``prompt_is_token_ids``, which came before ``client_index`` with 0.21. An installed vLLM's source is read beside, never imported: where
-its fields are not at the places known here, nothing is guessed.
+and 0.33.0, but for ``prompt_is_token_ids``, which came before ``client_index`` with 0.21. An
+installed vLLM's source is read beside, never imported: where its fields are not at the places
+known here, nothing is guessed.
 """
 
 from __future__ import annotations
