@@ -138,6 +138,12 @@ class ServerProcess:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise DetokbenchError(f"{self.name} has ended ({how}): {self.log_tail()}")
 
+    def wait(self, timeout_s: float) -> int | None:
+        """Its exit code (a signal's negated) once it has ended; None where it has not in time."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout=timeout_s)
+        return None
+
     def wait_ready(self, url: str, timeout_s: float, *others: ServerProcess) -> None:
         """Wait until ``url`` answers with 200.
 

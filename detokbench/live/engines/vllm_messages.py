@@ -76,7 +76,7 @@ def decode_request(frames: Sequence[bytes], layout: Layout) -> Add | Abort | Uti
             return msgspec.convert(
                 {"client": client, "call_id": call_id, "method": method}, Utility
             )
-    except (msgspec.MsgspecError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise DetokbenchError(f"a message of vLLM's has another form: {error}") from error
     return None
 
