@@ -194,8 +194,5 @@ def _short_run(
     steps = view.gained((ENGINE,), lambda s: s.steps)
     cpu_s = {name: view.gained((name,), lambda s: s.cpu_ns) * 1e-9 for name in answers.done}
     fronts = asked.processes.front_ends
-    chunks, ids = (
-        view.gained(fronts, lambda s: s.chunks),
-        view.gained(fronts, lambda s: s.delivered),
-    )
+    chunks, ids = view.gained(fronts, lambda s: s.chunks), view.gained(fronts, lambda s: s.delivered)
     return {name: seconds / steps for name, seconds in cpu_s.items()}, chunks / max(ids, 1)

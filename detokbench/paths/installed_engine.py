@@ -32,14 +32,15 @@ ENGINE_OF_PATH: dict[str, Engine] = {
 
 
 def installed_version(engine: Engine) -> str | None:
-    """The version of an engine that can be imported here; None where it is not installed."""
-    loaded = sys.modules.get(engine)
-    if loaded is not None:
-        return str(getattr(loaded, "__version__", "of an unknown version"))
+    """The version of an engine that can be imported here; None where it is not installed.
+
+    A module of its name without a version is none: SGLang puts a stub called ``vllm`` in place.
+    """
     try:
         return version(engine)
     except PackageNotFoundError:
-        return None
+        found = getattr(sys.modules.get(engine), "__version__", None)
+        return None if found is None else str(found)
 
 
 def why_absent(engine: Engine) -> str | None:

@@ -51,7 +51,7 @@ class SchedulerStops:
         if request.finished():
             if request.finished_len is None:
                 request.finished_len = len(request.output_ids)
-            matched = getattr(request.finished_reason, "matched", None)
+            matched = request.finished_reason.to_json()["matched"]
             self.finish = StopFinish(matched, request.finished_len)
         elif request.check_match_stop_str_prefix():
             return ""

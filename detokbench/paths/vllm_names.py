@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from functools import cache
 from typing import Any
@@ -14,7 +15,6 @@ from detokbench.vocab.vocabulary import Vocabulary
 # Nothing of a GPU is asked for, and what vLLM logs must not lie among a record.
 _ENVIRONMENT = {
     "VLLM_TARGET_DEVICE": "cpu",
-    "VLLM_LOGGING_LEVEL": "CRITICAL",
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_NO_USAGE_STATS": "1",
 }
@@ -26,7 +26,9 @@ def name_of(module: str, name: str) -> Any:
     """``vllm.<module>.<name>``. Raises DetokbenchError that says what is missing."""
     for variable, value in _ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
-    return find("vllm", f"vllm.{module}", name)
+    found = find("vllm", f"vllm.{module}", name)
+    logging.getLogger("vllm").setLevel(logging.CRITICAL)  # it logs every id that is none
+    return found
 
 
 def engine_request(
@@ -71,8 +73,8 @@ _tokenizers: dict[int, tuple[Any, Any]] = {}
 def tokenizer_of(vocabulary: Vocabulary) -> Any:
     """The vocabulary's tokenizer as vLLM holds it.
 
-    A transformers tokenizer goes through vLLM's own ``get_cached_tokenizer``. Mistral's vocabularies
-    are loaded anew from their files by vLLM's own wrapper. Kept, since both take a while.
+    A transformers tokenizer goes through vLLM's own ``get_cached_tokenizer``; Mistral's are loaded
+    anew from their files by vLLM's own wrapper. Kept, since both take a while.
     """
     held = _tokenizers.get(id(vocabulary.tokenizer))
     if held is None:
