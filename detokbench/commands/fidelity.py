@@ -54,9 +54,7 @@ def fidelity(
     batch: Annotated[
         str, typer.Option("--batch", metavar="LIST", help="Sequences a step, for the cost.")
     ] = "32,256",
-    cost: Annotated[
-        bool, typer.Option("--cost/--no-cost", help="Compare the costs too.")
-    ] = True,
+    cost: Annotated[bool, typer.Option("--cost/--no-cost", help="Compare the costs too.")] = True,
     quick: QuickOption = False,
     rigorous: RigorousOption = False,
     gc: GcOption = False,

@@ -49,7 +49,9 @@ def measure_costs(
     if not compared:
         return Costs()
     names = list(dict.fromkeys(name for pair in compared for name in (pair.ours, pair.theirs)))
-    load = LoadRequest(scenario.vocabulary, trust_remote_code, names)
+    load = LoadRequest(
+        vocabulary=scenario.vocabulary, trust_remote_code=trust_remote_code, paths=names
+    )
     with Manager(load, effort.processes) as manager:
         progress("preparing the timing", 0.0)
         prepared = manager.prepare(scenario, text_folder, seed, run_gate=False)
