@@ -86,6 +86,13 @@ def time_prefix_checks(
     return perf_counter_ns() - start, held
 
 
+def time_holds(suppresses: Callable[[Any], bool], outputs: Sequence[Any]) -> tuple[int, list[bool]]:
+    """One prefix check of each output by a function that does it all."""
+    start = perf_counter_ns()
+    held = [suppresses(output) for output in outputs]
+    return perf_counter_ns() - start, held
+
+
 def time_tail_decodes(
     decode: Decode,
     cut: Callable[[list[int], int], list[int]],
