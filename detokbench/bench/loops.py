@@ -95,8 +95,8 @@ def time_holds(suppresses: Callable[[Any], bool], outputs: Sequence[Any]) -> tup
 
 def time_tail_decodes(
     decode: Decode,
-    cut: Callable[[list[int], int], list[int]],
-    outputs: Sequence[list[int]],
+    cut: Callable[[Sequence[int], int], Sequence[int]],
+    outputs: Sequence[Sequence[int]],
     accepted: int,
 ) -> int:
     """The tail of each output, cut and decoded."""

@@ -6,7 +6,7 @@ them; the names with ``-fast`` are the same vocabularies as Rust tokenizers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -77,12 +77,14 @@ class MistralTokenizer:
     def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:
         return list(self.inner.encode(text, bos=add_special_tokens, eos=False))
 
-    def decode(self, token_ids: list[int], skip_special_tokens: bool = False, **_: bool) -> str:
+    def decode(
+        self, token_ids: Sequence[int], skip_special_tokens: bool = False, **_: bool
+    ) -> str:
         if skip_special_tokens or not self.is_tekken:
             return self._decode_runs(token_ids, skip_special_tokens)
         return str(self.inner.decode(token_ids, self._keep))
 
-    def _decode_runs(self, token_ids: list[int], skip_special_tokens: bool) -> str:
+    def _decode_runs(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         special = self._special_id_set
         if skip_special_tokens or special.isdisjoint(token_ids):
             return str(self.inner.decode(token_ids, self._ignore))
