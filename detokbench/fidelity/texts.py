@@ -18,8 +18,8 @@ from detokbench.vocab.registry import load_vocabulary
 from detokbench.vocab.vocabulary import Vocabulary
 from detokbench.workload.cases import Case
 
-_Key = tuple[str, What]
-"""The name of a known difference or "", and what differs first."""
+_Key = tuple[str, What, bool]
+"""The name of a known difference or "", what differs first, and whether the stream has stops."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class _Comparison:
                     found.runs += 1
                     self._take(stream, size)
         found.steps = self._theirs.steps
-        found.differing = sum(n for (known, _), n in self._counts.items() if not known)
-        for (known, _), n in self._counts.items():
+        found.differing = sum(n for (known, *_), n in self._counts.items() if not known)
+        for (known, *_), n in self._counts.items():
             if known:
                 found.known[known] = found.known.get(known, 0) + n
         found.differences = [self._describe(key) for key in sorted(self._smallest)]
@@ -95,7 +95,7 @@ class _Comparison:
         if first is None:
             return None
         outcome = Outcome(stream, self._vocabulary, mine, its, first)
-        return (known_as(self._pair.theirs, outcome), first.what), first
+        return (known_as(self._pair.theirs, outcome), first.what, stream.has_stops), first
 
     def _take(self, stream: Stream, size: int | None) -> None:
         seen = self._look(self._ours, self._theirs, stream, size)
