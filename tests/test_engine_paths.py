@@ -125,7 +125,7 @@ def test_python_sentencepiece_is_none_of_sglangs(sglang, spm):
 
 MOVED = {
     "a class": (VLLM, {DETOKENIZER: ("IncrementalDetokenizer", "Moved")}, "vllm",
-                "vllm 9.9 (tried: 0.33.0) has no vllm.v1.engine.detokenizer.IncrementalDetokenizer"),
+                "9.9 (tried: 0.33.0) has no vllm.v1.engine.detokenizer.IncrementalDetokenizer"),
     "a module": ({k: v for k, v in VLLM.items() if k != DETOKENIZER}, {}, "vllm",
                  "has no module vllm.v1.engine.detokenizer"),
     "a parameter": (VLLM, {PARAMS: ("min_tokens", "least")}, "vllm", "'min_tokens'"),
@@ -166,8 +166,11 @@ def test_the_list_says_which_version_it_would_measure(tmp_path):
         check=True, capture_output=True, text=True, env=environment,
     )  # fmt: skip
     assert "vllm 9.9 (tried: 0.33.0)" in run.stdout
+    table = {tuple(line.split()) for line in run.stdout.splitlines()}
+    assert ("vllm", "0.33.0", "9.9") in table
     if installed_version("sglang") is None:
         assert "not available: sglang is not installed" in run.stdout
+        assert ("sglang", "0.5.23", "–") in table
 
 
 def test_listing_imports_no_engine(tmp_path):

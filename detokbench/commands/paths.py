@@ -14,11 +14,17 @@ def _group() -> None:
 
 @app.command("list")
 def list_paths() -> None:
-    """List the paths that are installed here, ours and third parties'."""
+    """List the paths, ours and third parties', and the versions of engines that were tried."""
+    from detokbench.paths.installed_engine import TRIED, installed_version
     from detokbench.paths.registry import known_path_names
     from detokbench.report.lists import print_table
 
     print_table(["name", "whose", "what it does"], [_row(name) for name in known_path_names()])
+    engines = ((name, ", ".join(tried), installed_version(name)) for name, tried in TRIED.items())
+    print_table(
+        ["engine", "versions tried", "here"],
+        [(name, tried, here or "–") for name, tried, here in engines],
+    )
 
 
 def _row(name: str) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ from detokbench.errors import DetokbenchError
 
 Engine = Literal["vllm", "sglang"]
 
-TRIED: dict[str, tuple[str, ...]] = {"vllm": ("0.33.0",), "sglang": ("0.5.23",)}
+TRIED: dict[Engine, tuple[str, ...]] = {"vllm": ("0.33.0",), "sglang": ("0.5.23",)}
 """The versions whose classes have been streamed through and compared with our paths."""
 
 ENGINE_OF_PATH: dict[str, Engine] = {
