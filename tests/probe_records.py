@@ -1,6 +1,7 @@
 """A ``probe`` record from stored bytes and times, without a server."""
 
 from detokbench.live.canned_script import Script, frames
+from detokbench.live.probe_asked import Asked
 from detokbench.live.probe_checks import compare_texts, curve_of, hold_back
 from detokbench.live.probe_dialect import Dialect
 from detokbench.live.probe_fetch import Limits, Raw
@@ -8,7 +9,7 @@ from detokbench.live.probe_judge import judge
 from detokbench.live.probe_load import Load, Looks
 from detokbench.live.probe_prompts import Prompt
 from detokbench.live.probe_record import record_of
-from detokbench.live.probe_run import Asked, Collected
+from detokbench.live.probe_run import Collected
 from detokbench.live.probe_url import parse_server
 from detokbench.records.probe import LoadPoint
 

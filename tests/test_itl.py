@@ -1,9 +1,10 @@
-"""The three definitions of a gap, on stored times."""
+"""The three definitions of a gap, on stored times, and the recorder that follows them live."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from detokbench.live.counting import Counters, Window
 from detokbench.live.itl import (
     Arrival,
     TokenGap,
@@ -13,6 +14,8 @@ from detokbench.live.itl import (
     token_gaps,
     token_percentile,
 )
+from detokbench.live.quantiles import quantiles
+from detokbench.live.recording import Recorder, StreamRecord
 from detokbench.model.latency import percentile, sample_floor
 
 PUBLIC_EXAMPLE = [Arrival(0.10, 1), Arrival(0.20, 4), Arrival(0.21, 0), Arrival(0.40, 3)]
@@ -64,6 +67,43 @@ def test_no_time_between_the_first_and_the_last_token_is_lost(steps):
     assert sum(gap.tokens for gap in gaps) == sum(a.tokens for a in filled[1:])
     total = sum(gap.itl_s * gap.tokens for gap in gaps)
     assert total == pytest.approx(filled[-1].at_s - filled[0].at_s if filled else 0.0, abs=1e-9)
+
+
+@given(
+    st.integers(1, 10**12),
+    st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 9)), max_size=300),
+)
+def test_chunk_by_chunk_gives_what_the_whole_stream_gives(at_ns, steps):
+    """To the nanosecond: a recorder divides whole ones, and drops what is left over."""
+    window, counters = Window(0.0, 1e6), Counters()
+    window.see(0)
+    recorder = Recorder(window, counters)
+    record = StreamRecord(0, recorder)
+    arrivals = []
+    for gap_ns, ids in steps:
+        at_ns += gap_ns
+        record.take(at_ns, "", ids, at_ns, None)
+        arrivals.append(Arrival(at_ns * 1e-9, ids))
+
+    def to_a_ns(seconds):
+        return None if seconds is None else pytest.approx(seconds, rel=0, abs=1.01e-9)
+
+    gaps = token_gaps(arrivals)
+    assert [value * 1e-9 for value, _ in recorder.gaps.values] == [
+        to_a_ns(gap) for gap in chunk_gaps(arrivals)
+    ]
+    assert [value * 1e-9 for value, _ in recorder.itl.values] == [
+        to_a_ns(gap.itl_s) for gap in gaps
+    ]
+    assert [weight for _, weight in recorder.itl.values] == [gap.tokens for gap in gaps]
+    found = quantiles(recorder.itl.values)
+    assert found.mean == to_a_ns(mean_itl_s(gaps))
+    assert [found.p50, found.p90, found.p99] == [
+        to_a_ns(token_percentile(gaps, percent)) for percent in (50, 90, 99)
+    ]
+    if gaps:
+        whole_s = counters.gap_ns * 1e-9 / counters.gap_ids
+        assert whole_s == pytest.approx(mean_itl_s(gaps), rel=1e-6, abs=1e-10)
 
 
 def test_percentiles_only_above_their_sample_floor():

@@ -12,7 +12,7 @@ from streaming import build
 
 from detokbench.errors import DetokbenchError
 from detokbench.live.arrivals import ArrivalTimes, Batch, Requests
-from detokbench.live.clients import Parsed
+from detokbench.live.client_streams import OpenStreams, Parsed
 from detokbench.live.collector import Chunk, Collector
 from detokbench.live.counting import Counters, Reservoir, Sample, Window, is_sampled
 from detokbench.live.emission import SglangScheduler, advance_vllm, close_all
@@ -21,10 +21,11 @@ from detokbench.live.judge import slope, why_broken
 from detokbench.live.messages import Decoder, Encoder, RowOutput, RowText, StepOutput, StepText
 from detokbench.live.output_processor import OutputProcessor
 from detokbench.live.prediction import busiest_cpu, calibration_batches
+from detokbench.live.quantiles import quantiles
 from detokbench.live.ramp import bisect
 from detokbench.live.recording import Recorder, StreamRecord
-from detokbench.live.results import Totals, quantiles
 from detokbench.live.row_texts import AsBatch, OneByOne
+from detokbench.live.run_view import Totals
 from detokbench.live.schedule import Schedule
 from detokbench.live.sockets import bind_pull
 from detokbench.live.topology import Processes
@@ -344,18 +345,8 @@ def test_a_gap_counts_once_for_each_of_its_ids():
 def test_totals_are_straight_between_samples_and_hold_beyond():
     totals = Totals([Sample(100, ids=10), Sample(200, ids=30)])
     assert [totals.at(at, lambda s: s.ids) for at in (0, 150, 900)] == [10, 20, 30]
-    assert Totals([]).at(5, lambda s: s.ids) == 0
-
-
-class FakeRun:
-    """What a parsed stream tells its run."""
-
-    def __init__(self):
-        self.recorder = recorder_of()
-        self.counters = self.recorder.counters
-
-    def closed(self, stream):
-        pass
+    assert totals.last(lambda s: s.ids) == 30
+    assert Totals([]).at(5, lambda s: s.ids) == Totals([]).last(lambda s: s.ids) == 0
 
 
 @given(st.lists(words, min_size=1, max_size=6), st.randoms(use_true_random=False))
@@ -365,20 +356,20 @@ def test_a_stream_reads_the_same_wherever_its_bytes_are_cut(texts, rng):
     wire = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"".join(
         b"%x\r\n%s\r\n" % (len(event), event) for event in [*frames, DONE]
     )
-    run = FakeRun()
-    stream = Parsed(7, 80, run)
+    recorder = recorder_of()
+    stream = Parsed(7, 80, recorder, OpenStreams())
     cuts = sorted(rng.sample(range(1, len(wire)), k=min(5, len(wire) - 1)))
     for begin, end in zip([0, *cuts], [*cuts, len(wire)], strict=True):
         stream.data_received(wire[begin:end])
-    assert [s.text for s in run.recorder.streams] == ["".join(texts)]
-    assert run.counters.delivered == 2 * len(texts)
+    assert [s.text for s in recorder.streams] == ["".join(texts)]
+    assert recorder.counters.delivered == 2 * len(texts)
 
 
 def test_events_are_counted_once_whatever_their_text_holds():
     event = frame(1, Chunk('he said "text":"data: {}\n\n', 1, 0), 1)
-    run = FakeRun()
-    Parsed(1, 80, run).data_received(event)
-    assert run.counters.chunks == 1
+    recorder = recorder_of()
+    Parsed(1, 80, recorder, OpenStreams()).data_received(event)
+    assert recorder.counters.chunks == 1
 
 
 def test_each_topology_breaks_in_its_own_way():

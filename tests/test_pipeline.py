@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+from io import StringIO
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
+from rich.console import Console
 
 from detokbench.cli import main
 from detokbench.errors import ExitCode
@@ -15,7 +17,10 @@ from detokbench.live.plan import Done
 from detokbench.live.supervise import Supervisor
 from detokbench.live.topology import ENGINE
 from detokbench.records.pipeline import PipelineDetails
+from detokbench.records.store import read_record
+from detokbench.report.pipeline_screen import print_pipeline
 
+REFERENCE = Path(__file__).parent.parent / "results" / "reference"
 TINY = ["--batch", "4", "--t-step", "2ms", "--duration", "500ms", "--max-tokens", "24", "--json"]
 
 
@@ -237,3 +242,19 @@ def test_a_record_is_shown_and_drawn_from_its_file(tmp_path, capsys, watched):
         assert part in screen
     assert main(["plot", str(path)]) == ExitCode.OK
     assert path.with_suffix(".png").stat().st_size > 10_000
+
+
+def _screen(record) -> str:
+    out = StringIO()
+    print_pipeline(record, Console(file=out, width=200))
+    return out.getvalue()
+
+
+def test_late_steps_are_laid_to_others_only_where_the_runs_own_processes_left_the_cpu():
+    record = read_record(REFERENCE / "pipeline-batch-decode-stop.json")
+    assert max(run["late_steps"] / run["steps"] for run in record.details["runs"]) > 0.9
+    assert "something else runs" not in _screen(record)
+    for run in record.details["runs"]:
+        for process in run["processes"]:
+            process["cpu_share"] = 0.1
+    assert "something else runs" in _screen(record)

@@ -242,17 +242,16 @@ def test_streamed_text_against_the_answer_without_a_stream(run):
     assert f"differs from character {entry.at}" in shown
 
 
-def test_what_a_stop_string_holds_back_is_seen(run):
-    script = Script(pace_s=0.004, hold_for_stops=True)
+def test_a_request_is_sent_with_and_without_the_stop_string_in_turn(run):
+    script = Script(hold_for_stops=True)
     with canned_server(default=script) as server:
         _, record, details = run(server.url, "--requests", "1", "--stop", "x" * 30)
+    stops = [body.get("stop") for body in server.requests]
+    assert stops[-6:] == [None, ["x" * 30]] * 3
+    assert not any(stops[:-6])
     hold = details.hold_back
-    assert hold.characters == len(script.text)
-    assert 15 <= hold.behind <= 45  # 29, but for the pace
-    assert hold.held_s > 0.004
-    asked = [body for body in server.requests if "stop" in body]
-    assert {tuple(body["stop"]) for body in asked} == {("x" * 30,)}
-    assert "text is held back" in words(screen(record))
+    assert (hold.stop, hold.characters, hold.repeats) == (["x" * 30], len(script.text), 3)
+    assert f"over {len(script.text)} characters, 3 runs each" in words(screen(record))
 
 
 def test_a_server_s_own_load(run):

@@ -1,14 +1,21 @@
 """Hold-back, comparison and counts on stored times and texts: nothing here depends on a clock."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from probe_records import stream
 
+from detokbench.live.canned_script import Script
 from detokbench.live.counting_chunks import count_tokens, undo_cumulative
 from detokbench.live.itl import mean_itl_s, token_gaps
 from detokbench.live.metrics_page import load_point, read_page, server_load
 from detokbench.live.openai_stream import Answer, Chunk, read_answer
 from detokbench.live.probe_checks import Curve, compare_texts, hold_back
+from detokbench.live.probe_judge import judge
+from detokbench.live.probe_prompts import Prompt
+from detokbench.live.probe_quiet import ask_with_stops
 from detokbench.live.sse import Event
 from detokbench.records.probe import LoadPoint
 
@@ -46,6 +53,40 @@ def test_a_text_that_the_stop_cuts_short_is_compared_as_far_as_it_goes():
     assert (found.characters, found.end_later_s) == (14, None)
     assert found.held_s == pytest.approx(0.03)
     assert found.noise_s is None
+
+
+class StoredStreams:
+    """A server whose answers are stored bytes and times; it keeps with which stops it was asked."""
+
+    def __init__(self, script, ended="end"):
+        self.script = script
+        self.ended = ended
+        self.asked = []
+
+    async def judged_stream(self, prompt, stop=None):
+        self.asked.append(stop)
+        return judge(stream(self.script, stop or (), ended=self.ended), None)
+
+    def ask_with_stops(self, *stops):
+        prompt = Prompt("p", "Hello")
+        return asyncio.run(ask_with_stops(self, prompt, list(stops), lambda *_: None))
+
+
+def test_what_a_stop_string_holds_back_is_seen():
+    """Twelve characters are three of the four-letter tokens, so three times their pace."""
+    script = Script(tokens=(" abc",) * 24, pace_s=0.004, hold_for_stops=True)
+    server = StoredStreams(script)
+    found = server.ask_with_stops("x" * 13)
+    assert server.asked == [None, ["x" * 13]] * 3
+    assert (found.characters, found.repeats, found.end_later_s) == (96, 3, 0)
+    assert (found.behind, found.most_behind) == (12, 12)
+    assert found.held_s == found.most_held_s == pytest.approx(0.012)
+
+
+def test_a_stream_that_breaks_off_tells_no_hold_back():
+    server = StoredStreams(Script(done=False), ended="closed")
+    assert server.ask_with_stops("x").startswith("no hold-back: a request ended as cut-off")
+    assert server.asked == [None, ["x"]]
 
 
 def test_texts_without_a_common_beginning():

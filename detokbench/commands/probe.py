@@ -98,6 +98,7 @@ def probe(
     import os
     from pathlib import Path
 
+    from detokbench.live.probe_asked import Asked
     from detokbench.live.probe_fetch import Limits, stream_limit_bytes
     from detokbench.live.probe_prompts import (
         LONG_STOP,
@@ -106,7 +107,7 @@ def probe(
         read_prompts,
     )
     from detokbench.live.probe_record import record_of
-    from detokbench.live.probe_run import Asked, run_probe
+    from detokbench.live.probe_run import run_probe
     from detokbench.live.probe_url import API_PATHS, command_without_url, parse_server
     from detokbench.records.provenance import command_line, utc_now
     from detokbench.records.store import place_for

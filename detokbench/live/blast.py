@@ -1,7 +1,7 @@
 """How much the clients' process can take: canned streams, as fast as they are read.
 
 The engine's process sends the same event over and over, each in a write of its own, to as many
-connections as a run would have; the clients drain them with the code that drains a run's streams.
+connections as a run would have; the clients drain them as they drain a run's streams.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import time
 import msgspec
 
 from detokbench.live.collector import Chunk
-from detokbench.live.http_streams import frame
+from detokbench.live.http_streams import EVENT_MARK, frame
 from detokbench.live.plan import BlastRequest, Bound, ReadBlastRequest
 from detokbench.live.worker import Control
-
-_EVENT_MARK = b'"text":"'
 
 
 class Blasted(msgspec.Struct, kw_only=True):
@@ -57,7 +55,7 @@ class _Drain(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._total.reads += 1
-        self._total.events += data.count(_EVENT_MARK)
+        self._total.events += data.count(EVENT_MARK)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed.put_nowait(None)

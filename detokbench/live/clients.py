@@ -1,36 +1,26 @@
 """The clients' process: opens a stream for every request that is announced, and reads it.
 
-Plain asyncio, since a client that costs more than the server would measure itself. Most streams
-are drained: bytes and events are counted, nothing is parsed. The sampled ones are parsed, and time
-is taken when bytes arrive, before anything is looked at. Events that come in one read have come
-together.
+Plain asyncio, since a client that costs more than the server would measure itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import partial
 from typing import Any
 
 import msgspec
-import zmq
 import zmq.asyncio
 
 from detokbench.live.blast import read_canned
-from detokbench.live.counting import Counters, Sample, Window, is_sampled, keep_time
-from detokbench.live.http_streams import PATH, Event
+from detokbench.live.client_streams import Drained, OpenStreams, Parsed
+from detokbench.live.counting import Counters, Sample, Window, is_sampled
 from detokbench.live.messages import Announced, Decoder
 from detokbench.live.plan import Bound, Done, Loaded, LoadRequest, ReadBlastRequest, RunRequest
-from detokbench.live.recording import Recorder, StreamRecord
-from detokbench.live.schedule import now_ns
+from detokbench.live.recording import Recorder
 from detokbench.live.sockets import bind_pull
+from detokbench.live.stoppable import work_until_stopped
 from detokbench.live.worker import Control, serve
-
-EVENT_MARK = b'"text":"'
-"""Once in every event: quotes inside a text are escaped."""
-_LAST_CHUNK = b"0\r\n\r\n"
-_EVENT = re.compile(rb"data: (\{.*?\})\n\n")
 
 
 class Clients:
@@ -54,53 +44,39 @@ class _Run:
     def __init__(self, request: RunRequest, control: Control) -> None:
         self._request = request
         self._control = control
-        self.counters = Counters()
-        self.recorder = Recorder(Window(request.warm_up_s, request.duration_s), self.counters)
-        self._open: set[Drained] = set()
-        self._closed = asyncio.Event()
+        self._counters = Counters()
+        window = Window(request.warm_up_s, request.duration_s)
+        self._recorder = Recorder(window, self._counters)
+        self._open = OpenStreams()
         self._is_last = False
 
     async def go(self) -> Done:
-        loop = asyncio.get_running_loop()
-        stopped = asyncio.Event()
-        self._control.on_stop(lambda: loop.call_soon_threadsafe(stopped.set))
+        """Listen, say where, and read until all streams have ended or the run is to stop."""
         context: zmq.asyncio.Context = zmq.asyncio.Context()
         socket, address = bind_pull(context, self._request.folder, self._request.name)
-        first = self.counters.sample()
+        first = self._counters.sample()
         self._control.send("bound", Bound(address=address))
-        timing = asyncio.create_task(
-            keep_time(self.counters, lambda sample: self._control.send("sample", sample))
-        )
-        working = asyncio.create_task(self._open_streams(socket))
-        stopping = asyncio.create_task(stopped.wait())
         try:
-            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            await work_until_stopped(self._work(socket), self._counters, self._control)
         finally:
-            self._control.on_stop(None)
-            working.cancel()
-            timing.cancel()
-            stopping.cancel()
-            for stream in list(self._open):
-                stream.abandon()
+            self._open.abandon_all()
             socket.close()
             context.term()
         return self._done(first)
 
     def _done(self, first: Sample) -> Done:
-        recorder = self.recorder
+        recorder = self._recorder
         return Done(
             first=first,
-            last=self.counters.sample(),
-            longest_block_ns=self.counters.late_ns,
+            last=self._counters.sample(),
+            longest_block_ns=self._counters.late_ns,
             itl=recorder.itl.values,
             gaps=recorder.gaps.values,
             delays={"client": recorder.delays.values} if recorder.delays.values else {},
             streams=recorder.streams,
         )
 
-    async def _open_streams(self, socket: zmq.asyncio.Socket) -> None:
+    async def _work(self, socket: zmq.asyncio.Socket) -> None:
         decode = Decoder(Announced).decode
         opening: set[asyncio.Task[None]] = set()
         while not self._is_last:
@@ -112,17 +88,15 @@ class _Run:
                 task.add_done_callback(opening.discard)
         while opening:
             await asyncio.gather(*opening)
-        while self._open:
-            self._closed.clear()
-            await self._closed.wait()
+        await self._open.all_closed()
 
     async def _connect(self, number: int) -> None:
         ports = self._request.urls
         port = ports[number % len(ports)]
-        sampled = is_sampled(number, self._request.batch)
+        kind = Parsed if is_sampled(number, self._request.batch) else Drained
+        make = partial(kind, number, port, self._recorder, self._open)
         loop = asyncio.get_running_loop()
         for _ in range(3):
-            make = partial(Parsed if sampled else Drained, number, port, self)
             try:
                 await loop.create_connection(make, "127.0.0.1", port)
                 return
@@ -131,85 +105,6 @@ class _Run:
         # At the end of a run the server may be gone before a request that will never begin.
         if not self._is_last:
             raise ConnectionError(f"no connection for request {number}")
-
-    def opened(self, stream: Drained) -> None:
-        self._open.add(stream)
-
-    def closed(self, stream: Drained) -> None:
-        self._open.discard(stream)
-        self._closed.set()
-
-
-class Drained(asyncio.Protocol):
-    """A stream whose events are counted."""
-
-    def __init__(self, number: int, port: int, run: _Run) -> None:
-        self._number = number
-        self._port = port
-        self._run = run
-        self._counters = run.counters
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._run.opened(self)
-        body = b'{"request":%d,"stream":true}' % self._number
-        transport.write(
-            b"POST %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-            % (PATH.encode(), self._port, len(body), body)
-        )
-
-    def data_received(self, data: bytes) -> None:
-        self._counters.steps += 1
-        self._counters.chunks += data.count(EVENT_MARK)
-        if data.endswith(_LAST_CHUNK):
-            self.abandon()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._run.closed(self)
-
-    def abandon(self) -> None:
-        """Close the connection."""
-        if self._transport is not None:
-            self._transport.close()
-
-
-class Parsed(Drained):
-    """A sampled stream: every event is looked at."""
-
-    def __init__(self, number: int, port: int, run: _Run) -> None:
-        super().__init__(number, port, run)
-        self._record = StreamRecord(number, run.recorder)
-        self._rest = b""
-        self._total = 0
-        self._decode = msgspec.json.Decoder(Event).decode
-
-    def data_received(self, data: bytes) -> None:
-        at_ns = now_ns()
-        super().data_received(data)
-        data = self._rest + data
-        end, events = 0, []
-        for match in _EVENT.finditer(data):
-            events.append(self._decode(match[1]))
-            end = match.end()
-        self._rest = data[end:]
-        if events:
-            self._take(at_ns, events)
-
-    def _take(self, at_ns: int, events: list[Event]) -> None:
-        """What came in one read came together: its ids share the gap in front of it."""
-        total = events[-1].usage.completion_tokens
-        ids, self._total = total - self._total, total
-        finish = events[-1].choices[0].finish_reason
-        if finish == "abort":
-            return  # the run ended before this request began
-        first_ns = events[0].emitted_ns
-        self._run.recorder.window.see(first_ns)
-        text = "".join(event.choices[0].text for event in events)
-        self._counters.delivered += ids
-        self._record.take(at_ns, text, ids, first_ns, finish)
 
 
 if __name__ == "__main__":

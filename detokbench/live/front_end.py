@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import zmq
 import zmq.asyncio
 
-from detokbench.live.counting import Counters, Reservoir, Sample, Window, keep_time
+from detokbench.live.counting import Counters, Reservoir, Sample, Window
 from detokbench.live.http_streams import HttpStreams
 from detokbench.live.plan import Bound, Done, RunRequest
 from detokbench.live.readers import Readers, Streams
 from detokbench.live.recording import Recorder
 from detokbench.live.sockets import bind_pull
+from detokbench.live.stoppable import work_until_stopped
 from detokbench.live.worker import Control
 
 
@@ -38,9 +38,6 @@ class FrontEndRun:
 
     async def go(self, work: Callable[[zmq.asyncio.Socket], Awaitable[None]]) -> Done:
         """Listen, say where, and do the ``work`` until it returns or the run is to stop."""
-        loop = asyncio.get_running_loop()
-        stopped = asyncio.Event()
-        self._control.on_stop(lambda: loop.call_soon_threadsafe(stopped.set))
         request = self.request
         socket, address = bind_pull(self.context, request.folder, request.name)
         http = HttpStreams(request.batch, self.recorder) if request.http else None
@@ -48,22 +45,9 @@ class FrontEndRun:
         port = await http.listen() if http is not None else 0
         first = self.counters.sample()
         self._control.send("bound", Bound(address=address, port=port))
-        timing = asyncio.create_task(
-            keep_time(self.counters, lambda sample: self._control.send("sample", sample))
-        )
-        working = asyncio.ensure_future(work(socket))
-        stopping = asyncio.create_task(stopped.wait())
         try:
-            await asyncio.wait({working, stopping, timing}, return_when=asyncio.FIRST_COMPLETED)
-            if timing.done():
-                timing.result()  # raises what went wrong
-            if working.done():
-                working.result()
+            await work_until_stopped(work(socket), self.counters, self._control)
         finally:
-            self._control.on_stop(None)
-            working.cancel()
-            timing.cancel()
-            stopping.cancel()
             if http is not None:
                 await http.close()
             socket.close()

@@ -19,6 +19,8 @@ from detokbench.live.recording import Recorder
 
 PATH = "/v1/completions"
 DONE = b"data: [DONE]\n\n"
+EVENT_MARK = b'"text":"'
+"""Once in every event: quotes inside a text are escaped."""
 
 
 class Choice(msgspec.Struct):

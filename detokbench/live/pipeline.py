@@ -18,8 +18,8 @@ from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.live.judge import RULES
 from detokbench.live.one_run import Answers, run_once
 from detokbench.live.ramp import Found, walk
-from detokbench.live.results import run_facts
 from detokbench.live.rows import pipeline_rows
+from detokbench.live.run_facts import run_facts
 from detokbench.live.self_test import test_clients
 from detokbench.live.setup import Asked, check_room, load
 from detokbench.live.supervise import Supervisor

@@ -21,7 +21,7 @@ from statistics import median
 
 from detokbench.live.one_run import run_once
 from detokbench.live.plan import CalibrateRequest, Cost, Part
-from detokbench.live.results import RunView
+from detokbench.live.run_view import RunView
 from detokbench.live.setup import Asked
 from detokbench.live.supervise import Supervisor
 from detokbench.live.topology import CLIENTS, ENGINE
@@ -194,5 +194,6 @@ def _short_run(
     steps = view.gained((ENGINE,), lambda s: s.steps)
     cpu_s = {name: view.gained((name,), lambda s: s.cpu_ns) * 1e-9 for name in answers.done}
     fronts = asked.processes.front_ends
-    chunks, ids = view.gained(fronts, lambda s: s.chunks), view.gained(fronts, lambda s: s.delivered)
+    chunks = view.gained(fronts, lambda s: s.chunks)
+    ids = view.gained(fronts, lambda s: s.delivered)
     return {name: seconds / steps for name, seconds in cpu_s.items()}, chunks / max(ids, 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from detokbench.live.one_run import run_once
 from detokbench.live.prediction import predict
-from detokbench.live.results import run_facts
+from detokbench.live.run_facts import run_facts
 from detokbench.live.setup import Asked
 from detokbench.live.supervise import Supervisor
 from detokbench.records.pipeline import PipelineDetails, RunFacts, RunOf

@@ -1,8 +1,7 @@
 """What is seen of the sampled streams, where their readers are.
 
-ITL per token is the gap between two chunks spread over the ids of the one that ends it, and counts
-once for each of these ids; the gap in front of a chunk without ids is carried to the next id. The
-first chunk's ids have none: what came before them is TTFT.
+``itl.py`` defines the gaps and the ITL per token. Here they are taken as chunks come, in whole ns:
+what is left over where a gap is spread over its ids is dropped.
 """
 
 from __future__ import annotations

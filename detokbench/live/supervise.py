@@ -1,96 +1,25 @@
-"""The processes of a pipeline: started, asked, watched, and ended whatever happens."""
+"""The processes of a pipeline together: started, asked, watched, and ended whatever happens."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.errors import DetokbenchError
 from detokbench.live.counting import Sample
 from detokbench.live.plan import Loaded, StopRequest
+from detokbench.live.worker_process import WorkerProcess, error_of
 
 _STOP_GRACE_S = 5.0
 _WEIGH_NS = 1_000_000_000
 _Answer = TypeVar("_Answer", bound=msgspec.Struct)
-
-
-class ProcessDiedError(DetokbenchError):
-    """A process of the run ended by itself; the message says which, how, and its last words."""
-
-
-class WorkerProcess:
-    """One process, and the thread that takes its answers."""
-
-    def __init__(self, name: str, module: str, inbox: Queue[tuple[str, str, Any]]) -> None:
-        self.name = name
-        self._inbox = inbox
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env={**os.environ, "TRANSFORMERS_VERBOSITY": "error"},
-            start_new_session=True,  # Ctrl-C reaches the supervisor alone
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def send(self, request: msgspec.Struct) -> None:
-        """Hand over a request; a process that has died says so through the inbox."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(msgspec.json.encode(request) + b"\n")
-            self._process.stdin.flush()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            message = msgspec.json.decode(line)
-            self._inbox.put((self.name, message["kind"], message["content"]))
-        self._inbox.put((self.name, "died", None))
-
-    def last_words(self) -> str:
-        """How it ended, and the last line that it wrote to standard error."""
-        code = self._process.wait()
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return f"{how}: {lines[-1].strip()}" if lines else how
-
-    def close_input(self) -> None:
-        """Tell the process that nothing more will come: it ends by itself."""
-        with suppress(BrokenPipeError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-
-    def close(self) -> None:
-        """End the process: by closing its input, and if that does not help, at once."""
-        self.close_input()
-        try:
-            self._process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._stderr.close()
 
 
 class Supervisor:
@@ -176,11 +105,9 @@ class Supervisor:
             self.samples[sender].append(sample)
             self._weigh(sender, sample.at_ns)
         elif kind == "error":
-            self._dead.setdefault(sender, _error_of(sender, content))
+            self._dead.setdefault(sender, error_of(sender, content))
         elif kind == "died":
-            why = self._workers[sender].last_words()
-            died = ProcessDiedError(f"the process '{sender}' died ({why})")
-            self._dead.setdefault(sender, died)
+            self._dead.setdefault(sender, self._workers[sender].death())
         else:
             self._answered[(sender, kind)] = content
 
@@ -221,12 +148,3 @@ class Supervisor:
             for name in names
             if (name, "done") in self._answered
         }
-
-
-def _error_of(sender: str, content: dict[str, Any]) -> DetokbenchError:
-    code = ExitCode(content.get("exit_code", ExitCode.BROKEN_SETUP))
-    says = content["message"] if "exit_code" in content else f"{sender}: {content['message']}"
-    error = DetokbenchError(says, code)
-    if "traceback" in content:
-        error.add_note(content["traceback"])
-    return error

@@ -1,10 +1,12 @@
-"""Which processes a topology has, what they send to, and on which CPU each runs."""
+"""Which processes a topology has, which of them sends to which, and on which CPU each runs."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from detokbench.live.plan import Topology
+from detokbench.live.plan import RunRequest, Topology
 
 ENGINE, CLIENTS = "engine", "clients"
 _MODULES = {
@@ -12,6 +14,9 @@ _MODULES = {
     ("sglang", "front-end"): "detokbench.live.sglang_frontend",
     ("sglang", "detokenizer"): "detokbench.live.sglang_detokenizer",
 }
+
+Route = Callable[[int], int]
+"""Request → which of the next processes gets its rows."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +82,19 @@ class Processes:
 
 def _names(kind: str, count: int) -> tuple[str, ...]:
     return (kind,) if count == 1 else tuple(f"{kind}-{number}" for number in range(count))
+
+
+def route_of(topology: Topology, request: RunRequest) -> Route:
+    """vLLM deals requests to front ends in turn. SGLang picks a detokenizer by hash.
+
+    As its ``MultiDetokenizerRouter`` (0.5.23): by the hash of the front end where there are
+    several, else of the request. Its router is a process of its own; here the engine does it.
+    """
+    targets, front_ends = len(request.sends_to), request.front_ends
+    if targets == 1:
+        return lambda number: 0
+    if topology == "vllm":
+        return lambda number: number % targets
+    if front_ends > 1:
+        return lambda number: zlib.crc32(f"front-end-{number % front_ends}".encode()) % targets
+    return lambda number: zlib.crc32(f"request-{number}".encode()) % targets

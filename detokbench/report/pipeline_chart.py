@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MS = 1e-3
+_ROOM_FOR_LEGEND = 1.45
 Point = tuple[float, float]
 
 
@@ -120,7 +121,9 @@ def _draw_over_batch(axes: Axes, runs: list[RunFacts], details: PipelineDetails)
     points = [(batch, value / _MS) for batch, value in _live(runs, lambda run: run.itl.mean)]
     axes.plot(*zip(*points, strict=True), "o", color=COLOURS[1], label="ITL, live (mean)")
     _batch_axis(axes, details, runs)
-    axes.legend(fontsize=8, loc="center left")
+    highest = max([*host, *predicted, *(itl for _, itl in points)])
+    axes.set_ylim(0, _ROOM_FOR_LEGEND * highest)
+    axes.legend(fontsize=8, loc="upper left")
     _finish(axes, "batch B, sequences a step", "ms", "ITL over the batch")
 
 

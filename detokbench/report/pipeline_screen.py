@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from detokbench.live.judge import BUSY_FROM
+from detokbench.live.topology import ENGINE
 from detokbench.records.pipeline import (
     PipelineDetails,
     Prediction,
@@ -88,8 +90,10 @@ def _table(
         title_style="bold",
     )  # fmt: skip
     for number, header in enumerate(headers):
-        table.add_column(header, justify="left" if number == 0 else "right", overflow="fold")
+        is_text = number == 0 or not header
+        table.add_column(header, justify="left" if is_text else "right", overflow="fold")
     for row in rows:
+        assert len(row) == len(headers)  # rich would add a column without a word
         table.add_row(*row)
     return table
 
@@ -167,6 +171,7 @@ def _runs_table(details: PipelineDetails, width: int) -> Table:
         "\np50",
         "\np99 ms",
         "chunks\n/token",
+        "\ntyp.",
         "lag\nms/s",
         "ids\nleft",
     ]
@@ -183,7 +188,7 @@ def _runs_table(details: PipelineDetails, width: int) -> Table:
             _ms(run.itl.p99),
             _chunks(run.chunks_per_token),
             _chunks(run.typical_chunks_per_token),
-            f"{1e3 * run.lag_s_per_s:.0f}",
+            f"{round(1e3 * run.lag_s_per_s)}",
             f"{run.undelivered_ids:,.0f}",
         ]
         if is_wide:
@@ -226,10 +231,23 @@ def _warnings(record: Record, details: PipelineDetails) -> list[str]:
             f"client-bound: the clients' process used {percent(worst)} % of a core, so that "
             "figures at the client are partly its own; use --no-http, or a larger --t-step"
         )
-    late = max((run.late_steps / run.steps for run in details.runs if run.steps), default=0.0)
-    if late > 0.1:
-        warnings.append(
-            f"up to {significant(100 * late, 2)} % of a run's steps began late: something else "
-            "runs on the engine's CPU"
-        )
-    return warnings
+    return [*warnings, *_lateness(details)]
+
+
+def _lateness(details: PipelineDetails) -> list[str]:
+    """Steps that began late although the run's own processes had left the engine its CPU."""
+    mine = details.cpus[ENGINE]
+    names = {ENGINE, *(n for n, cpus in details.cpus.items() if mine is not None and cpus == mine)}
+    idle = [run for run in details.runs if run.steps and _share(run, names) <= BUSY_FROM]
+    late = max((run.late_steps / run.steps for run in idle), default=0.0)
+    if late <= 0.1:
+        return []
+    return [
+        f"up to {significant(100 * late, 2)} % of a run's steps began late: something else runs "
+        "on the engine's CPU"
+    ]
+
+
+def _share(run: RunFacts, names: set[str]) -> float:
+    """The part of a core that these processes use together."""
+    return sum(process.cpu_share or 0.0 for process in run.processes if process.name in names)
