@@ -139,6 +139,11 @@ def load_mistral(name: str) -> Vocabulary:
     return _load_fast(name, source, _data_file(_FILES[family]), lambda: convert(load()))
 
 
+def own_file(name: str) -> Path:
+    """The file that ``tekken`` or ``mistral-spm`` is read from."""
+    return _data_file(_FILES[name])
+
+
 def _load_fast(
     name: str, source: str, model_path: Path, convert: Callable[[], Tokenizer]
 ) -> Vocabulary:
