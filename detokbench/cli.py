@@ -13,6 +13,7 @@ from detokbench import __version__
 from detokbench.commands import (
     audit,
     encode,
+    frontend,
     gpus,
     measure_c,
     models,
@@ -47,6 +48,7 @@ app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.command("encode", help=encode.HELP)(encode.encode)
 app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
+app.command("frontend", help=frontend.HELP)(frontend.frontend)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("trace", help=trace.HELP)(trace.trace)
