@@ -158,7 +158,10 @@ def _record(
             **{name: getattr(asked.effort, name) for name in ("warm_up_s", "window_s", "width")},
         },
         machine=machine,
-        packages=package_versions(),
+        packages={
+            **package_versions(),
+            **{engine.name: engine.version for engine in details.engines},
+        },
         warnings=[*disturbances(machine), *_few_cpus(machine)],
         rows=frontend_rows(details, vocabulary.name),
         details=msgspec.to_builtins(details, str_keys=True),
