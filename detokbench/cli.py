@@ -13,6 +13,7 @@ from detokbench import __version__
 from detokbench.commands import (
     audit,
     encode,
+    fidelity,
     frontend,
     gpus,
     measure_c,
@@ -51,6 +52,7 @@ app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
 app.command("frontend", help=frontend.HELP)(frontend.frontend)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
+app.command("fidelity", help=fidelity.HELP)(fidelity.fidelity)
 app.command("trace", help=trace.HELP)(trace.trace)
 app.command("probe", help=probe.HELP)(probe.probe)
 app.command("show", help=show.HELP)(show.show)

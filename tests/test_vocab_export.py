@@ -15,7 +15,6 @@ from detokbench.cli import main
 from detokbench.errors import ExitCode
 from detokbench.vocab.chat_templates import chat_template
 from detokbench.vocab.from_files import load_pretrained
-from detokbench.vocab.mistral import own_file
 from detokbench.vocab.registry import known_vocabularies
 from detokbench.workload.texts import load_text
 
@@ -35,6 +34,11 @@ def loaded_once(monkeypatch):
 
 def known_once(name, trust_remote_code=False):
     return vocabulary(name) if name in NAMES else load_pretrained(name, trust_remote_code)
+
+
+def own_file(name):
+    """The file that one of Mistral's own tokenizers was read from."""
+    return vocabulary(name).tokenizer.file
 
 
 def rust_form(name):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from detokbench.errors import DetokbenchError, usage_error
-from detokbench.vocab.mistral import MistralTokenizer, own_file
+from detokbench.vocab.mistral import MistralTokenizer
 from detokbench.vocab.registry import load_vocabulary
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -85,7 +85,7 @@ def tiny_llama(vocabulary: Vocabulary) -> dict[str, Any]:
 
 def _write_tokenizer(vocabulary: Vocabulary, folder: Path, template: str | None) -> None:
     if isinstance(vocabulary.tokenizer, MistralTokenizer):
-        own = own_file(vocabulary.name)
+        own = vocabulary.tokenizer.file
         shutil.copyfile(own, folder / _name_in_folder(vocabulary.tokenizer, own))
         vocabulary = load_vocabulary(f"{vocabulary.name}-fast")
     tokenizer: Any = vocabulary.tokenizer
