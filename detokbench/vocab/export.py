@@ -86,18 +86,15 @@ def tiny_llama(vocabulary: Vocabulary) -> dict[str, Any]:
 def _write_tokenizer(vocabulary: Vocabulary, folder: Path, template: str | None) -> None:
     if isinstance(vocabulary.tokenizer, MistralTokenizer):
         own = vocabulary.tokenizer.file
-        shutil.copyfile(own, folder / _name_in_folder(vocabulary.tokenizer, own))
+        if own is not None:  # models carry a Tekken file without its date in the name
+            is_tekken = vocabulary.tokenizer.is_tekken
+            shutil.copyfile(own, folder / ("tekken.json" if is_tekken else own.name))
         vocabulary = load_vocabulary(f"{vocabulary.name}-fast")
     tokenizer: Any = vocabulary.tokenizer
     tokenizer.save_pretrained(folder)
     _name_class_for_all(folder / "tokenizer_config.json")
     if template is not None and not tokenizer.chat_template:
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-
-
-def _name_in_folder(tokenizer: MistralTokenizer, own: Path) -> str:
-    """Models carry a Tekken file without its date in the name."""
-    return "tekken.json" if tokenizer.is_tekken else own.name
 
 
 def _name_class_for_all(path: Path) -> None:
