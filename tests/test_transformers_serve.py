@@ -37,17 +37,11 @@ def free_port():
 def make_llama(folder):
     """A Llama of two layers with random weights and the Llama-3 vocabulary."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import AutoConfig, LlamaForCausalLM
 
-    tokenizer = streaming.vocabulary("llama-3").tokenizer
-    tokenizer.save_pretrained(folder)
+    assert main(["vocab", "export", "llama-3", str(folder), "--tiny-config"]) == ExitCode.OK
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048,
-        bos_token_id=128_000, eos_token_id=128_001, pad_token_id=128_001,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
+    LlamaForCausalLM(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
 
 
 @contextmanager

@@ -39,8 +39,14 @@ def install(folder: Path, entry: str, step: str, expected: str = "") -> dict[str
     (folder / f"{module}.py").write_text(
         _MODULE.format(name=name, entry=entry, step=step, expected=expected)
     )
-    info = folder / f"{module}-1.0.dist-info"
+    return register(folder, "detokbench.paths", entry, f"{module}:{name}")
+
+
+def register(folder: Path, group: str, entry: str, target: str) -> dict[str, str]:
+    """Metadata of a package in ``folder`` with this entry point; the environment that finds it."""
+    package = entry.replace("-", "_") + "_package"
+    info = folder / f"{package}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[detokbench.paths]\n{entry} = {module}:{name}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{entry} = {target}\n")
     return {**os.environ, "PYTHONPATH": str(folder)}

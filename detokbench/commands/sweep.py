@@ -122,6 +122,15 @@ def sweep(
             "--t-step-from", metavar="RECORD", help="T_step as a time-step record measured it."
         ),
     ] = None,
+    host_cost_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host-cost-from",
+            metavar="RECORD",
+            help="Whole front ends beside the paths, as a frontend record measured them; may be "
+            "given several times.",
+        ),
+    ] = None,
     assume_c: Annotated[
         str | None,
         typer.Option(
@@ -163,10 +172,11 @@ def sweep(
 
     if quick and rigorous:
         raise usage_error("--quick and --rigorous exclude each other")
-    if assume_c is not None and (json or check_model or stop or resume is not None):
+    kept = (json, check_model, stop, host_cost_from, resume is not None)
+    if assume_c is not None and any(kept):
         raise usage_error(
-            "--assume-c measures and stores nothing: leave out --json, --check-model, --stop and "
-            "--resume"
+            "--assume-c measures and stores nothing: leave out --json, --check-model, --stop, "
+            "--host-cost-from and --resume"
         )
     batches = parse_count_list(batch, "--batch")
     check_stops(stop or [], [])
@@ -189,6 +199,7 @@ def sweep(
         overlap=overlap,
         at_batch=None if at is None else parse_count(at, "--at"),
         batches=batches,
+        host_costs_from=host_cost_from or [],
     )
     if assume_c is not None:
         return _show_assumed(parse_duration_s(assume_c, "--assume-c"), options, batches)

@@ -23,6 +23,7 @@ from detokbench.model.sweep import (
     interval_that_keeps_up,
     processes_needed,
 )
+from detokbench.records.front_end_costs import FrontEndCost
 from detokbench.records.schema import Record, Row
 from detokbench.tstep.curves import Deployment, TStepCurve, given_curve, measured_curves
 
@@ -50,6 +51,8 @@ class SweepOptions(msgspec.Struct, kw_only=True):
     overlap: bool = True
     at_batch: _Positive = 256
     """The batch that intervals, front ends and the recommendation are for."""
+    front_ends: list[FrontEndCost] = []
+    """Whole front ends that were measured, from records of ``frontend``."""
 
 
 def sweep_options_of(record: Record) -> SweepOptions:

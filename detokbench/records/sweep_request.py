@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast, get_args
 
+import msgspec
+
 from detokbench.errors import usage_error
+from detokbench.records.front_end_costs import FEWEST_STREAMS, FrontEndCost, front_end_costs
 from detokbench.records.schema import ProcessRun, Record
 from detokbench.records.store import read_record
 from detokbench.records.sweep import SweepOptions, sweep_options_of
@@ -38,6 +41,7 @@ def sweep_options(
     overlap: bool,
     at_batch: int | None,
     batches: list[int],
+    host_costs_from: Sequence[str] = (),
 ) -> SweepOptions:
     """The options of a sweep. Raises DetokbenchError, exit code 2, for what cannot be."""
     if len(batches) < _FEWEST_BATCHES:
@@ -69,6 +73,7 @@ def sweep_options(
         measured_s={} if measured_from is None else _measured_points(Path(measured_from)),
         overlap=overlap,
         at_batch=at_batch or min(batches, key=lambda batch: abs(batch - _USUAL_BATCH)),
+        front_ends=_front_ends(host_costs_from),
     )
 
 
@@ -102,6 +107,37 @@ def _measured_points(path: Path) -> dict[int, dict[int, float]]:
             "a roofline is had with --gpu"
         )
     return usable
+
+
+def _front_ends(paths: Sequence[str]) -> list[FrontEndCost]:
+    """Whole front ends of ``frontend`` records; each of them may come once."""
+    found: dict[str, FrontEndCost] = {}
+    for path in map(Path, paths):
+        for cost in _costs_of(path):
+            if cost.engine in found:
+                raise usage_error(
+                    f"--host-cost-from: {path.name} has '{cost.engine}', which an earlier one had"
+                )
+            found[cost.engine] = cost
+    return list(found.values())
+
+
+def _costs_of(path: Path) -> list[FrontEndCost]:
+    record = read_record(path)
+    if record.kind != "frontend":
+        raise usage_error(
+            f"--host-cost-from: {path.name} is a record of {record.kind}, not frontend"
+        )
+    try:
+        costs = front_end_costs(record)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise usage_error(f"--host-cost-from: {path.name} is damaged: {error}") from error
+    if not costs:
+        raise usage_error(
+            f"--host-cost-from: {path.name} has no front end measured at {FEWEST_STREAMS} numbers "
+            "of streams; 'detokbench frontend --streams 1,32,128' measures three"
+        )
+    return costs
 
 
 def resumed(

@@ -7,12 +7,13 @@ from math import log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from detokbench.model.crossover import Answer
 from detokbench.model.sweep import PathCost, busiest_samples
 from detokbench.records.schema import Record
 from detokbench.records.sweep import Crossing, Sweep
 from detokbench.report.charts import COLOURS, caption, spread_apart
 from detokbench.report.measure_c_rows import label
+from detokbench.report.sweep_front_end_chart import draw_front_end, draw_ring
+from detokbench.report.sweep_front_ends import measured_front_ends
 from detokbench.report.sweep_reading import at_context, engine_costs
 from detokbench.report.units import count, significant
 from detokbench.tstep.curves import TStepCurve
@@ -58,6 +59,8 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     crossings = list(sweep.crossings())  # a bootstrap each: seconds, so they are found once
     for number, cost in enumerate(sweep.costs):
         ends.append(_draw_path(axes, sweep, cost, number, crossings))
+    for number, whole in enumerate(measured_front_ends(sweep), len(sweep.costs)):
+        ends.append(draw_front_end(axes, sweep, whole, COLOURS[number % len(COLOURS)]))
     for curve, points in zip(sweep.curves, curves, strict=True):
         axes.plot(batches, points, color="#444444", linewidth=1, linestyle=":")
         axes.annotate(
@@ -76,9 +79,10 @@ def _draw_lines(axes: Axes, sweep: Sweep) -> None:
     axes.set_ylabel("ms a step")
     axes.grid(color="#dddddd", linewidth=0.5)
     source = sweep.curves[0].source
+    thick = "; thick: whole front ends, dotted where prolonged" if sweep.options.front_ends else ""
     axes.set_title(
         f"Busiest host process, sending at k = 1 (measured), and T_step ({source}, grey)\n"
-        "shaded: the host is late at every context; rings: B*",
+        f"shaded: the host is late at every context; rings: B*{thick}",
         fontsize=9,
     )
 
@@ -98,13 +102,8 @@ def _draw_path(
         linewidth=1.3,
     )
     for crossing in crossings:
-        found = crossing.found.point
-        ours = (crossing.path, crossing.threads) == cost.key and crossing.counted == "all"
-        if ours and found.answer is Answer.CROSSES and found.batch is not None:
-            axes.plot(
-                found.batch, crossing.curve(found.batch) * 1e3, marker="o", markersize=11,
-                markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1.6,
-            )  # fmt: skip
+        if (crossing.path, crossing.threads) == cost.key and crossing.counted == "all":
+            draw_ring(axes, crossing.found.point, crossing.curve, colour)
     return list(points.values())[-1], label(*cost.key), colour
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from statistics import median
 
@@ -11,19 +10,12 @@ from detokbench.model.tail_str import scheduler_s as scheduler_step_s
 from detokbench.model.tail_str import step_with_scheduler_s
 from detokbench.records.sweep import Sweep
 from detokbench.report.measure_c_rows import label
-from detokbench.report.units import US, count, duration, milliseconds, percent
+from detokbench.report.sweep_front_ends import measured_front_ends, whole_front_ends
+from detokbench.report.units import count, duration, milliseconds, percent
 from detokbench.tstep.curves import TStepCurve
 
 ENGINE_PATHS = (("vLLM", "fast"), ("vLLM", "slow"), ("SGLang", "batch-decode"))
 """The path that each engine takes: on a Python tokenizer vLLM takes the slow one."""
-# CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included (vLLM 0.33.0, SGLang
-# 0.5.23 without its detokenizer): given, not measured by this command.
-GIVEN_FRONT_ENDS = (
-    ("vLLM, Python", 27 * US),
-    ("vLLM, Rust", 8.1 * US),
-    ("SGLang, Python", 32 * US),
-    ("SGLang, Rust", 8.4 * US),
-)
 CURE = "byte-table"
 
 
@@ -56,8 +48,15 @@ def at_context(curve: TStepCurve) -> str:
 
 
 def read_sweep(sweep: Sweep) -> list[str]:
-    """One sentence an engine, and the recommendation."""
-    sentences = [_headroom(sweep, engine, cost) for engine, cost in engine_costs(sweep)]
+    """One sentence an engine and front end, and the recommendation."""
+    batch = sweep.options.at_batch
+    sentences = [
+        _headroom(sweep, f"{engine} ({label(*cost.key)})", host_step_s(sweep, cost, batch))
+        for engine, cost in engine_costs(sweep)
+    ]
+    for whole in measured_front_ends(sweep):
+        who, is_prolonged = f"The whole front end {whole.name}", whole.is_extrapolated(batch)
+        sentences.append(_headroom(sweep, who, whole.host_s(batch), is_prolonged))
     return [*filter(None, [*sentences, _added_by_stops(sweep)]), recommend(sweep)]
 
 
@@ -76,16 +75,17 @@ def _added_by_stops(sweep: Sweep) -> str:
     )
 
 
-def _headroom(sweep: Sweep, engine: str, cost: PathCost) -> str:
+def _headroom(sweep: Sweep, who: str, host_s: float, is_prolonged: bool = False) -> str:
     batch = sweep.options.at_batch
     curve = _tightest(sweep, batch)
     if curve is None:
         return ""
-    host_s, t_step_s = host_step_s(sweep, cost, batch), curve(batch)
+    t_step_s = curve(batch)
     verb = "keeps up" if host_s <= t_step_s else "is late"
+    beyond = ", by extrapolation," if is_prolonged else ""
     return (
-        f"{engine} ({label(*cost.key)}) {verb} at B = {batch}{at_context(curve)}: its busiest host "
-        f"process works {milliseconds(host_s)} ms of each {milliseconds(t_step_s)} ms step "
+        f"{who} {verb} at B = {batch}{at_context(curve)}: its busiest host process{beyond} works "
+        f"{milliseconds(host_s)} ms of each {milliseconds(t_step_s)} ms step "
         f"({percent(host_s / t_step_s)} %)."
     )
 
@@ -115,16 +115,15 @@ def recommend(sweep: Sweep) -> str:
 
 
 def _nothing_but(sweep: Sweep, curve: TStepCurve, batch: int) -> str:
-    """The measured parts keep up; a whole front end, whose cost is given, may not."""
-    ids = sweep.options.ids_per_step * sweep.options.engines_per_frontend
+    """The measured parts keep up; a whole front end may not."""
     late = [
-        f"{name} ({cost_s / US:.0f} µs a token, given) needs "
-        f"{math.ceil(batch * cost_s * ids / curve(batch))} processes"
-        for name, cost_s in GIVEN_FRONT_ENDS
-        if batch * cost_s * ids > curve(batch)
+        f"{whole.name} ({whole.token_us(batch)} µs a token, {whole.origin}) needs "
+        f"{whole.needed(curve, batch)} processes"
+        for whole in whole_front_ends(sweep)
+        if whole.host_s(batch) > curve(batch)
     ]
     if not late:
-        return "nothing: the measured parts keep up, and so do the whole front ends given."
+        return "nothing: the measured parts keep up, and so do whole front ends."
     return (
         "nothing for the parts measured here. But a whole front end does more, and one process of "
         f"it is late{at_context(curve)}: {'; '.join(late)}."

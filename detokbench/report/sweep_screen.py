@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from detokbench.model.crossover import Answer, crossover
+from detokbench.model.crossover import Answer, Crossover
 from detokbench.model.crossover_interval import CrossoverInterval
-from detokbench.model.curves import Line
 from detokbench.records.schema import Record
 from detokbench.records.sweep import Crossing, Sweep
 from detokbench.report.measure_c_rows import label
-from detokbench.report.sweep_reading import GIVEN_FRONT_ENDS, host_step_s, read_sweep
+from detokbench.report.sweep_front_ends import (
+    front_end_notes,
+    measured_front_ends,
+    whole_front_ends,
+)
+from detokbench.report.sweep_reading import host_step_s, read_sweep
 from detokbench.report.units import count, microseconds, milliseconds
 from detokbench.tstep.curves import TStepCurve
 
@@ -71,7 +75,6 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
     from rich.table import Table
 
     batch, engines = sweep.options.at_batch, sweep.options.engines_per_frontend
-    ids_per_step = sweep.options.ids_per_step
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column(f"B*, host late above\n({_what_counts(sweep)})", no_wrap=True)
     if width >= _WIDE:
@@ -94,9 +97,10 @@ def _crossing_table(sweep: Sweep, width: int) -> Table:
             *(f"{decode} | {sending}" for decode, sending in pairs),
         )
     table.add_section()
-    for name, cost_s in GIVEN_FRONT_ENDS:
-        costs = ["", microseconds(cost_s * ids_per_step * engines)] if width >= _WIDE else []
-        table.add_row(f"{name}, given", *costs, *_given_cells(sweep, cost_s))
+    for whole in whole_front_ends(sweep):
+        wide = ["", whole.token_us(batch)] if width >= _WIDE else []
+        found = [_point(whole.crossover(curve)) for curve in sweep.curves]
+        table.add_row(whole.label, *wide, *found)
     return table
 
 
@@ -150,31 +154,21 @@ def _decode_row_s(sweep: Sweep, key: tuple[str, int | None], batch: int) -> floa
 
 def _crossing(found: CrossoverInterval, with_range: bool) -> str:
     """``412 (403–420)``, ``never``, ``~897`` beyond what was measured, ``no fit``."""
-    point = found.point
-    if point.answer is Answer.CROSSES and point.batch is not None:
+    shown = _point(found.point)
+    if found.point.answer is Answer.CROSSES and with_range:
         low, high = (_bound(batch) for batch in (found.low_batch, found.high_batch))
-        shown = f"{point.batch:,.0f}"
-        return f"{shown} ({low}–{high})" if with_range and low != high else shown
-    if point.answer is Answer.EXTRAPOLATED:
-        return f"~{point.batch:,.0f}"
-    return {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}.get(point.answer, "always")
+        return f"{shown} ({low}–{high})" if low != high else shown
+    return shown
+
+
+def _point(found: Crossover) -> str:
+    if found.answer in {Answer.CROSSES, Answer.EXTRAPOLATED}:
+        return f"{'~' if found.answer is Answer.EXTRAPOLATED else ''}{found.batch:,.0f}"
+    return {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}.get(found.answer, "always")
 
 
 def _bound(batch: float) -> str:
     return f"{batch:,.0f}" if math.isfinite(batch) else "∞"
-
-
-def _given_cells(sweep: Sweep, cost_s: float) -> list[str]:
-    cells = []
-    for curve in sweep.curves:
-        found = crossover(
-            Line(0.0, cost_s * sweep.options.ids_per_step * sweep.options.engines_per_frontend),
-            curve,
-            largest_batch=curve.largest_batch,
-        )
-        short = {Answer.NEVER: "never", Answer.DOES_NOT_FIT: "no fit"}
-        cells.append(short.get(found.answer, found.text))
-    return cells
 
 
 def _notes(sweep: Sweep) -> list[str]:
@@ -208,7 +202,7 @@ def _notes(sweep: Sweep) -> list[str]:
             f"Stop checks of SGLang's scheduler: {microseconds(checks[0].median or 0.0)} µs a "
             f"request and step at k = 1, {overlap}. vLLM's search over characters is not counted."
         )
-    return notes
+    return notes + front_end_notes(sweep)
 
 
 def _interval_table(sweep: Sweep) -> Table:
@@ -230,4 +224,6 @@ def _interval_table(sweep: Sweep) -> Table:
             processes = sweep.processes(cost, curve, batch)
             cells.append(f"{interval or 'none'} / {processes or 'none'}")
         table.add_row(label(*cost.key), *cells)
+    for whole in measured_front_ends(sweep):
+        table.add_row(whole.label, *(f"– / {whole.needed(curve, batch)}" for curve in sweep.curves))
     return table

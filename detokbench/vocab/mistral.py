@@ -77,9 +77,7 @@ class MistralTokenizer:
     def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:
         return list(self.inner.encode(text, bos=add_special_tokens, eos=False))
 
-    def decode(
-        self, token_ids: Sequence[int], skip_special_tokens: bool = False, **_: bool
-    ) -> str:
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False, **_: bool) -> str:
         if skip_special_tokens or not self.is_tekken:
             return self._decode_runs(token_ids, skip_special_tokens)
         return str(self.inner.decode(token_ids, self._keep))
