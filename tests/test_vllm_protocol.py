@@ -30,7 +30,7 @@ from detokbench.live.engines.vllm_messages import (
 from detokbench.live.engines.vllm_outputs import Outputs, WorkloadFile
 from detokbench.live.engines.vllm_versions import check_fields, installed_vllm, layout_of
 
-NEW, OLD = layout_of("0.33.0"), layout_of("0.23.1")
+NEW, OLD = layout_of("0.33.0"), layout_of("0.20.2")
 IDS = st.integers(0, 200_000)
 FIELDS = """
 class EngineCoreReadyResponse:
@@ -119,10 +119,10 @@ def test_aborts_and_calls_of_real_servers_are_read():
     assert call.call_id == 3232150799039074801
 
 
-def test_before_0_24_the_client_index_stood_one_place_earlier():
+def test_before_0_21_the_client_index_stood_one_place_earlier():
     frames = vllm_peer.recorded("chat on the second API server")
     content = msgspec.msgpack.decode(frames[1])
-    del content[10]  # prompt_is_token_ids, which came with 0.24
+    del content[10]  # prompt_is_token_ids, which came with 0.21
     older = [frames[0], msgspec.msgpack.encode(content)]
     assert decode_request(older, OLD) == decode_request(frames, NEW)
 
@@ -171,8 +171,8 @@ def test_an_unknown_version_is_a_broken_set_up(version):
 
 def test_known_versions_have_their_layout():
     assert layout_of("0.20.0").client_index == 10
-    assert layout_of("0.23.2.post1").client_index == 10
-    assert layout_of("0.24.0").client_index == 11
+    assert layout_of("0.20.2.post1").client_index == 10
+    assert layout_of("0.21.0").client_index == 11
     assert layout_of("0.33.1.dev7+cpu").client_index == 11
 
 

@@ -45,7 +45,7 @@ decode = msgspec.msgpack.Decoder(Outputs).decode
 
 
 def add(request_id, client=0, **sampling):
-    """An ADD request as vLLM 0.24 and later lays it out."""
+    """An ADD request as vLLM 0.21 and later lays it out."""
     content = [request_id, [1], None, sampling, None, 0.0, None, None, None, None, None, client,
                0, 0, None, False, f"outside-{request_id}"]  # fmt: skip
     return [b"\x00", msgspec.msgpack.encode(content)]

@@ -217,7 +217,11 @@ def _engine(launch: Launch, installed: Installed, handshake: int) -> ServerProce
 def _longest(model: Path) -> int:
     """The longest context that the model's configuration names; vLLM takes the smaller one."""
     try:
-        said = json.loads((model / "config.json").read_text()).get("max_position_embeddings")
+        config = json.loads((model / "config.json").read_text())
     except (OSError, ValueError) as error:
         raise DetokbenchError(f"{model} is no model folder: {error}") from error
-    return said if isinstance(said, int) else _DEFAULT_LENGTH
+    for part in (config, config.get("text_config") or {}):
+        said = part.get("max_position_embeddings")
+        if isinstance(said, int):
+            return said
+    return _DEFAULT_LENGTH

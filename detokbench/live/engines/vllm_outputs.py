@@ -71,9 +71,10 @@ class Outputs:
         return ids[: max(max_tokens, 1)], LENGTH
 
     def rows(self, request: Add, queued_s: float, scheduled_s: float | None) -> Rows:
-        """All rows of a request: the first with its events (if times are given), the last with
+        """All rows of a request: the first has its events, the last its finish reason.
 
-        the finish reason. ``scheduled_s`` None: an engine that keeps no statistics sends none.
+        ``queued_s`` and ``scheduled_s`` are when it came and when it was begun (monotonic, s);
+        ``scheduled_s`` is None for an engine that keeps no statistics and so sends no events.
         """
         ids, reason = self.ids_of(request.number, request.max_tokens)
         count = len(ids)

@@ -2,8 +2,10 @@
 
 The messages are msgpack arrays without names (``vllm/v1/engine/__init__.py``: EngineCoreRequest,
 EngineCoreOutput, EngineCoreOutputs, UtilityOutput). Their leading fields were the same from 0.20
-to 0.33 but for ``client_index``. An installed vLLM's source is read beside, never imported: where
-its fields are not at the places known here, nothing is guessed.
+to 0.33, compared in the sources of 0.20.0, 0.21.0, 0.22.1, 0.23.0, 0.24.0, 0.27.1, 0.29.0, 0.32.0
+and 0.33.0, but for ``prompt_is_token_ids``, which came before ``client_index`` with 0.21. An
+installed vLLM's source is read beside, never imported: where its fields are not at the places
+known here, nothing is guessed.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def layout_of(version: str) -> Layout:
             f"vLLM {version} is not known here: its messages may differ from those of "
             f"{oldest} to {newest}"
         )
-    client_index = 10 if parts < (0, 24) else 11
+    client_index = 10 if parts < (0, 21) else 11
     return Layout(client_index, client_index + 5)
 
 
