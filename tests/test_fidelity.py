@@ -15,10 +15,19 @@ from detokbench.fidelity.known import Outcome, known_as
 from detokbench.fidelity.pairs import PAIRS, Pair, pairs_from
 from detokbench.fidelity.texts import TextTask, compare_texts
 from detokbench.paths.installed_engine import ENGINE_OF_PATH, can_run_here, why_absent
-from detokbench.records.fidelity import PairCost
+from detokbench.records.fidelity import (
+    EngineFacts,
+    FidelityDetails,
+    KnownFacts,
+    PairCost,
+    PairTexts,
+    TextDifference,
+)
 from detokbench.records.schema import Record
+from detokbench.records.verify import StreamFacts
 from detokbench.report.fidelity_reading import verdict
 from detokbench.report.kinds import KINDS
+from detokbench.report.output import print_record
 from detokbench.stops.request import StopFinish, StopRequest
 from detokbench.verify.stream import Observation, Stream
 from detokbench.workload.cases import shipped_cases
@@ -221,3 +230,39 @@ def test_the_engine_itself_gives_the_same_texts(pair, name):
     (found,) = compare_texts(task(vocabulary=name, pairs=(pair,), cases=cases, fuzz=100))
     assert found.why_not or found.runs > 1000
     assert found.differing == 0, found.differences
+
+
+def difference(known, output, **facts):
+    stream = StreamFacts(vocab="llama-3", prompt=[], output=output, ids_per_step=1, **facts)
+    return TextDifference(
+        known=known, what="delta", runs=3, input=stream, pieces=[], step=0, ours="a", theirs="b",
+        origin="fuzz 1",
+    )  # fmt: skip
+
+
+def test_the_screen_shows_all_that_is_not_known_and_the_smallest_of_what_is(capsys):
+    pair = PairTexts(
+        ours="batch-decode", theirs="sglang", vocab="llama-3", streams=9, runs=9, differing=2,
+        known={"no id": 4},
+        differences=[
+            difference("", [1, 2]), difference("", [3, 4]),
+            difference("no id", [5, -1], stop=["x"]), difference("no id", [-1], stop=["y"]),
+        ],
+    )  # fmt: skip
+    details = FidelityDetails(
+        engines=[EngineFacts(name="sglang", version="0.5.23", tried=["0.5.23"])],
+        tolerance=(0.8, 1.25), texts=[pair], costs=[], fuzz=1, seed=0,
+        known=[KnownFacts(name="no id", says="why it is so")],
+    )  # fmt: skip
+    record = Record(
+        kind="fidelity", created="2026-01-01T00:00:00Z", command=[], detokbench="0", scenario={},
+        vocabulary={}, settings={}, machine={"python": "P", "cpu": "C"}, packages={},
+        details=msgspec.to_builtins(details),
+    )  # fmt: skip
+    print_record(record)
+    shown = capsys.readouterr().out
+    assert "output [1,2]" in shown and "output [3,4]" in shown and "output [-1]" in shown
+    assert "output [5,-1]" not in shown
+    assert "known, no id: why it is so." in shown
+    assert "Of 9 runs, 4 in a known way; 2 differ in what is not known." in shown
+    assert KINDS["fidelity"].make_figure(record) is None

@@ -32,8 +32,8 @@ def print_fidelity(record: Record, console: Console) -> None:
     for line in _heading(record, details):
         console.print(line, highlight=False)
     console.print(_text_table(details))
-    for difference in (d for pair in details.texts for d in pair.differences):
-        for words in _difference_lines(difference):
+    for pair, difference in _shown(details):
+        for words in _difference_lines(pair, difference):
             console.print(words, highlight=False, markup=False)
     for known in details.known:
         if any(known.name in pair.known for pair in details.texts):
@@ -83,14 +83,28 @@ def _text_cells(pair: PairTexts) -> list[str]:
     return [f"{pair.streams:,}", f"{pair.runs:,}", f"{pair.differing:,}", f"{known:,}"]
 
 
-def _difference_lines(difference: TextDifference) -> Iterator[str]:
+def _shown(details: FidelityDetails) -> list[tuple[PairTexts, TextDifference]]:
+    """All that is not known, and of each known difference the smallest stream."""
+    found = [(pair, d) for pair in details.texts for d in pair.differences]
+    smallest: dict[str, tuple[PairTexts, TextDifference]] = {}
+    for entry in sorted(found, key=lambda entry: _size(entry[1])):
+        smallest.setdefault(entry[1].known, entry)
+    smallest.pop("", None)
+    return [entry for entry in found if not entry[1].known] + list(smallest.values())
+
+
+def _size(difference: TextDifference) -> int:
+    return len(difference.input.prompt) + len(difference.input.output)
+
+
+def _difference_lines(pair: PairTexts, difference: TextDifference) -> Iterator[str]:
     facts = difference.input
     how = f"known, {difference.known}" if difference.known else "not known"
     size = facts.ids_per_step or "all"
     stops = f", stop {', '.join(map(quoted, facts.stop))}" if facts.stop else ""
     stops += f", stop ids {id_list(facts.stop_ids)}" if facts.stop_ids else ""
     yield (
-        f"{how}: {difference.what} on {facts.vocab}, {difference.runs} runs; smallest: prompt "
+        f"{how}: {difference.what}, {pair.ours} : {pair.theirs} on {facts.vocab}; smallest: prompt "
         f"[{id_list(facts.prompt)}] output [{id_list(facts.output)}], {size} ids a step{stops}"
     )
     yield f"   ours   {_cut(difference.ours)}"
