@@ -82,10 +82,14 @@ def _cost(details: FrontendDetails, name: str, record: Record) -> FrontEndCost:
 
 
 def _at_streams(runs: Sequence[FrontendRun], front_ends: int) -> CostAtStreams:
-    """At the shortest T_step that held: B* lies where a front end has no time to spare."""
+    """At the shortest T_step asked for that held, or else that the search found.
+
+    Not at the limit itself: there writes merge, and a token costs less than at a GPU's pace.
+    """
     held = [run for run in runs if run.holds]
-    pace_s = min(run.t_step_s for run in held) if held else max(run.t_step_s for run in runs)
-    costs = [_busiest(run, front_ends) for run in (held or runs) if run.t_step_s == pace_s]
+    chosen = [run for run in held if run.of == "grid"] or held
+    pace_s = min(run.t_step_s for run in chosen) if held else max(run.t_step_s for run in runs)
+    costs = [_busiest(run, front_ends) for run in (chosen or runs) if run.t_step_s == pace_s]
     return CostAtStreams(
         s_per_token=median(cost_s for _, cost_s in costs),
         role=costs[0][0],
