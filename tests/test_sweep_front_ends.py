@@ -120,8 +120,18 @@ def test_the_shortest_t_step_asked_for_that_held_is_taken():
         run("vllm", 64, 1, {"http": 99}, variant="chat", of="variant"),
     ]
     at = cost_of(runs).at_streams[64]
-    assert (at.t_step_s, at.held) == (5e-3, True)
+    assert (at.t_step_s, at.held_s) == (5e-3, 1e-3)
     assert at.s_per_token == pytest.approx(22 * US)
+
+
+def test_what_held_is_proof_against_cpu_at_an_easy_pace():
+    easy = line("vllm-rs", us=60.0, role="rust")
+    held = run("vllm-rs", 128, 0.8, {"rust": 6}, of="search")
+    cost = cost_of([*easy, held])
+    assert cost.host_s(1, 1)(128) == pytest.approx(0.8e-3)
+    assert cost.host_s(1, 1)(64) == pytest.approx(64 * 60 * US)
+    said = screen(swept(frontend_record([*easy, held])))
+    assert "60 at 128 (10.0 ms, held 0.800 ms) streams" in said
 
 
 def test_where_none_asked_for_held_it_is_what_the_search_found():
@@ -133,7 +143,7 @@ def test_where_none_asked_for_held_it_is_what_the_search_found():
         run("vllm", 64, 9, {"http": 23}, of="search"),
     ]
     at = cost_of(runs).at_streams[64]
-    assert (at.t_step_s, at.held) == (pytest.approx(9e-3), True)
+    assert at.t_step_s == at.held_s == pytest.approx(9e-3)
     assert at.s_per_token == pytest.approx(22 * US)
 
 
@@ -144,7 +154,7 @@ def test_where_none_held_the_longest_t_step_is_a_lower_bound():
         run("vllm", 128, 8, {"http": 9}, holds=False),
     ]
     at = cost_of(runs).at_streams[128]
-    assert (at.s_per_token, at.held) == (pytest.approx(9 * US), False)
+    assert (at.s_per_token, at.held_s) == (pytest.approx(9 * US), None)
     assert "30 at 1 (10.0 ms), ≥ 9.0 at 128 (8.00 ms) streams" in screen(
         swept(frontend_record(runs[-2:] + runs[:1]))
     )
@@ -184,7 +194,7 @@ def test_beyond_the_measured_streams_it_is_extrapolated_and_said_so():
     )
     said = screen(sweep)
     assert "vllm front end (measured) ~20 ~299 never" in said
-    assert "by extrapolation, works" in said
+    assert "by extrapolation it needs" in said
 
 
 def test_below_the_fewest_measured_streams_as_well():
