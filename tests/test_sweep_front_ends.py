@@ -110,18 +110,41 @@ def test_front_ends_share_http_and_nothing_else():
     assert cost_of(runs, front_ends=2).at_streams[64].s_per_token == pytest.approx(20 * US)
 
 
-def test_the_shortest_t_step_that_held_is_taken():
+def test_the_shortest_t_step_asked_for_that_held_is_taken():
     runs = [
         *line(streams=(1, 64)),
         run("vllm", 64, 20, {"http": 50}),
-        run("vllm", 64, 5, {"http": 20}, of="search"),
         run("vllm", 64, 5, {"http": 22}),
-        run("vllm", 64, 2, {"http": 4}, holds=False),
+        run("vllm", 64, 4, {"http": 9}, holds=False),
+        run("vllm", 64, 1, {"http": 5}, of="search"),  # its limit, where writes merge
         run("vllm", 64, 1, {"http": 99}, variant="chat", of="variant"),
     ]
     at = cost_of(runs).at_streams[64]
-    assert (at.t_step_s, at.held) == (5e-3, True)
-    assert at.s_per_token == pytest.approx(21 * US)
+    assert (at.t_step_s, at.held_s) == (5e-3, 1e-3)
+    assert at.s_per_token == pytest.approx(22 * US)
+
+
+def test_what_held_is_proof_against_cpu_at_an_easy_pace():
+    easy = line("vllm-rs", us=60.0, role="rust")
+    held = run("vllm-rs", 128, 0.8, {"rust": 6}, of="search")
+    cost = cost_of([*easy, held])
+    assert cost.host_s(1, 1)(128) == pytest.approx(0.8e-3)
+    assert cost.host_s(1, 1)(64) == pytest.approx(64 * 60 * US)
+    said = screen(swept(frontend_record([*easy, held])))
+    assert "60 at 128 (10.0 ms, held 0.800 ms) streams" in said
+
+
+def test_where_none_asked_for_held_it_is_what_the_search_found():
+    runs = [
+        *line(streams=(1,)),
+        run("vllm", 64, 5, {"http": 9}, holds=False),
+        run("vllm", 64, 12, {"http": 20}, of="search"),
+        run("vllm", 64, 9, {"http": 21}, of="search"),
+        run("vllm", 64, 9, {"http": 23}, of="search"),
+    ]
+    at = cost_of(runs).at_streams[64]
+    assert at.t_step_s == at.held_s == pytest.approx(9e-3)
+    assert at.s_per_token == pytest.approx(22 * US)
 
 
 def test_where_none_held_the_longest_t_step_is_a_lower_bound():
@@ -131,8 +154,10 @@ def test_where_none_held_the_longest_t_step_is_a_lower_bound():
         run("vllm", 128, 8, {"http": 9}, holds=False),
     ]
     at = cost_of(runs).at_streams[128]
-    assert (at.s_per_token, at.held) == (pytest.approx(9 * US), False)
-    assert "≥ 9.0 µs a token" in screen(swept(frontend_record(runs[-2:] + runs[:1])))
+    assert (at.s_per_token, at.held_s) == (pytest.approx(9 * US), None)
+    assert "30 at 1 (10.0 ms), ≥ 9.0 at 128 (8.00 ms) streams" in screen(
+        swept(frontend_record(runs[-2:] + runs[:1]))
+    )
 
 
 def test_a_run_without_ids_says_nothing():
@@ -169,7 +194,7 @@ def test_beyond_the_measured_streams_it_is_extrapolated_and_said_so():
     )
     said = screen(sweep)
     assert "vllm front end (measured) ~20 ~299 never" in said
-    assert "by extrapolation, works" in said
+    assert "by extrapolation it needs" in said
 
 
 def test_below_the_fewest_measured_streams_as_well():
@@ -208,7 +233,7 @@ def test_a_measured_front_end_takes_the_place_of_the_published_figure():
 def test_a_front_end_of_a_third_party_is_shown_beside_them():
     said = screen(swept(frontend_record(line("mine", us=60))))
     assert "mine front end (measured) ~60 81" in said
-    assert "mine 1.2 (http): 60, 60, 60 µs a token at 1, 64, 128 streams" in said
+    assert "mine 1.2, http: µs a token 60 at 1 (10.0 ms), 60 at 64 (10.0 ms)" in said
 
 
 def test_how_many_front_ends_a_batch_needs():
@@ -223,8 +248,10 @@ def test_a_front_end_that_is_late_is_told_with_the_processes_it_needs():
 
 
 def test_another_machine_is_named():
-    assert "(http, on a larger CPU)" in screen(swept(frontend_record(line(), cpu="a larger CPU")))
-    assert "vllm 1.2 (http): 30" in screen(swept(frontend_record(line())))
+    assert "vllm 1.2 on a larger CPU, http:" in screen(
+        swept(frontend_record(line(), cpu="a larger CPU"))
+    )
+    assert "vllm 1.2, http: µs a token 30" in screen(swept(frontend_record(line())))
 
 
 def test_several_front_ends_are_in_the_name():

@@ -8,9 +8,9 @@ from typing import Literal
 from detokbench.model.crossover import Answer, Crossover, crossover
 from detokbench.model.curves import Line, Measured
 from detokbench.model.front_ends import MOST, front_ends_needed
-from detokbench.records.front_end_costs import FrontEndCost
+from detokbench.records.front_end_costs import CostAtStreams, FrontEndCost
 from detokbench.records.sweep import Sweep
-from detokbench.report.units import US, microseconds
+from detokbench.report.units import US, microseconds, milliseconds
 from detokbench.tstep.curves import TStepCurve
 
 # CPU µs a token of whole front ends at 128 streams on 2 cores, HTTP included (vLLM 0.33.0, SGLang
@@ -102,21 +102,25 @@ def front_end_notes(sweep: Sweep) -> list[str]:
         return []
     lines = [_made_of(cost, str(sweep.record.machine["cpu"])) for cost in costs]
     return [
-        "Whole front ends (measured by frontend): CPU of the busiest process, straight lines "
-        "between the measured streams; ~: prolonged beyond them. Threads count as one core's. "
+        "Whole front ends (measured by frontend): a step is the CPU of the busiest process, or "
+        "the shortest T_step that held where that is shorter; straight lines between the measured "
+        "streams, ~: prolonged beyond them. CPU at a T_step, and the shortest that held: "
         + " ".join(lines)
     ]
 
 
 def _made_of(cost: FrontEndCost, cpu: str) -> str:
-    points = cost.at_streams.items()
+    points = sorted(cost.at_streams.items())
     roles = "/".join(dict.fromkeys(at.role for _, at in points))
-    streams = ", ".join(str(streams) for streams, _ in points)
     values = ", ".join(
-        f"{'' if at.held else '≥ '}{microseconds(at.s_per_token)}" for _, at in points
+        f"{'' if at.held_s else '≥ '}{microseconds(at.s_per_token)} at {streams} ({_paces(at)})"
+        for streams, at in points
     )
-    where = "" if cost.cpu == cpu else f", on {cost.cpu or 'a CPU not named'}"
-    return (
-        f"{front_end_name(cost)} {cost.version} ({roles}{where}): {values} µs a token at "
-        f"{streams} streams."
-    )
+    where = "" if cost.cpu == cpu else f" on {cost.cpu or 'a CPU not named'}"
+    return f"{front_end_name(cost)} {cost.version}{where}, {roles}: µs a token {values} streams."
+
+
+def _paces(at: CostAtStreams) -> str:
+    if at.held_s is None or at.held_s == at.t_step_s:
+        return f"{milliseconds(at.t_step_s)} ms"
+    return f"{milliseconds(at.t_step_s)} ms, held {milliseconds(at.held_s)} ms"

@@ -51,12 +51,18 @@ def read_sweep(sweep: Sweep) -> list[str]:
     """One sentence an engine and front end, and the recommendation."""
     batch = sweep.options.at_batch
     sentences = [
-        _headroom(sweep, f"{engine} ({label(*cost.key)})", host_step_s(sweep, cost, batch))
+        _headroom(
+            sweep,
+            f"{engine} ({label(*cost.key)})",
+            "its busiest host process works",
+            host_step_s(sweep, cost, batch),
+        )
         for engine, cost in engine_costs(sweep)
     ]
     for whole in measured_front_ends(sweep):
-        who, is_prolonged = f"The whole front end {whole.name}", whole.is_extrapolated(batch)
-        sentences.append(_headroom(sweep, who, whole.host_s(batch), is_prolonged))
+        needs = "by extrapolation it needs" if whole.is_extrapolated(batch) else "it needs"
+        who = f"The whole front end {whole.name}"
+        sentences.append(_headroom(sweep, who, needs, whole.host_s(batch)))
     return [*filter(None, [*sentences, _added_by_stops(sweep)]), recommend(sweep)]
 
 
@@ -75,16 +81,15 @@ def _added_by_stops(sweep: Sweep) -> str:
     )
 
 
-def _headroom(sweep: Sweep, who: str, host_s: float, is_prolonged: bool = False) -> str:
+def _headroom(sweep: Sweep, who: str, needs: str, host_s: float) -> str:
     batch = sweep.options.at_batch
     curve = _tightest(sweep, batch)
     if curve is None:
         return ""
     t_step_s = curve(batch)
     verb = "keeps up" if host_s <= t_step_s else "is late"
-    beyond = ", by extrapolation," if is_prolonged else ""
     return (
-        f"{who} {verb} at B = {batch}{at_context(curve)}: its busiest host process{beyond} works "
+        f"{who} {verb} at B = {batch}{at_context(curve)}: {needs} "
         f"{milliseconds(host_s)} ms of each {milliseconds(t_step_s)} ms step "
         f"({percent(host_s / t_step_s)} %)."
     )
