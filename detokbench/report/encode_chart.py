@@ -110,7 +110,7 @@ def _draw_waits(axes: Axes, encode: EncodeFigures, length: int) -> None:
         f"Prompts of {count(length)} ids arrive\n(line: median; dotted: worst; open: some given up)"
     )
     axes.set_title(title, fontsize=10)
-    axes.legend(fontsize=8, loc="upper left")
+    axes.legend(fontsize=8, loc="best")
 
 
 def _waits(cells: list[ArrivalCell], field: str) -> list[tuple[float, float]]:
