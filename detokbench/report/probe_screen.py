@@ -61,8 +61,9 @@ def _beyond_asked(details: ProbeDetails, max_tokens: int) -> Iterator[str]:
     ]
     if streams:
         yield (
-            f"{len(streams):,} of {len(details.requests):,} streams had more than the {max_tokens:,} tokens asked for, up to "
-            f"{max(streams):,}: the server does not keep to max_tokens"
+            f"{len(streams):,} of {len(details.requests):,} streams had more than the "
+            f"{max_tokens:,} tokens asked for, up to {max(streams):,}: the server does "
+            "not keep to max_tokens"
         )
 
 
