@@ -25,7 +25,10 @@ _ALL = (
     "the text falls behind by more than 20 ms a second, the mean ITL is above 1.05 T_step, or "
     "fewer than 98 % of the steps due were done"
 )
-_BUSY = "; it is not judged where the run kept none of these CPUs busy for 80 % (others took them)"
+_BUSY = (
+    "; it is not judged where its own processes kept the CPU busy for less than 80 % (others took "
+    "it)"
+)
 RULES: dict[Topology, str] = {
     "vllm": "the median 50 ms have fewer than 95 % of the chunks due (unread ones merge), "
     + _ALL

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from detokbench.records.pipeline import PipelineDetails, RunFacts, details_of
 from detokbench.records.schema import Record
 from detokbench.report.charts import COLOURS, caption, figures
-from detokbench.report.pipeline_reading import host_at, merges, overload_at
+from detokbench.report.pipeline_model import host_at, merges, overload_at
 from detokbench.report.units import count
 
 if TYPE_CHECKING:
