@@ -52,7 +52,7 @@ def chunks(a_token: float | None) -> str:
 def runs_table(details: PipelineDetails, width: int) -> Table:
     """A row a run, by batch.
 
-    Without ``run``, ``p50`` and ``typ.`` below ``MEDIUM``; reasons in whole words from ``ALL_COLUMNS`` on.
+    Without ``run``, ``p50`` and ``typ.`` below ``MEDIUM``; whole reasons from ``ALL_COLUMNS`` on.
     """
     columns = _columns(details, width)
     rows = [
