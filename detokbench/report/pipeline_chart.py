@@ -47,6 +47,8 @@ def _title(details: PipelineDetails) -> str:
 
 
 def _draw_distribution(axes: Axes, runs: list[RunFacts], details: PipelineDetails) -> None:
+    from matplotlib.ticker import LogFormatter
+
     for run in runs:
         for name, of, colour in (("ITL a token", run.itl, 0), ("gap between chunks", run.gap, 1)):
             xs = [max(value, 1e-6) / _MS for value in of.curve]
@@ -54,6 +56,7 @@ def _draw_distribution(axes: Axes, runs: list[RunFacts], details: PipelineDetail
     axes.axvline(details.t_step_s / _MS, color="#555555", linestyle="--", linewidth=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     axes.legend(fontsize=8)
     finish(axes, "ms (dashed: T_step)", "per cent at or below", "Gaps at the reader")
 
