@@ -29,7 +29,7 @@ from detokbench.live.row_texts import AsBatch, OneByOne
 from detokbench.live.run_view import Totals
 from detokbench.live.schedule import Schedule
 from detokbench.live.sockets import bind_pull
-from detokbench.live.topology import Processes
+from detokbench.live.topology import Processes, rows_each
 from detokbench.paths.protocol import Flags
 from detokbench.paths.row import PathRow
 from detokbench.records.pipeline import PartCost
@@ -476,6 +476,15 @@ def test_decoders_get_a_cpu_of_their_own_and_the_rest_share():
     assert many.names == ("engine", "front-end-0", "front-end-1", "front-end-2", "clients")
     assert set(many.cpus([0, 1]).values()) == {None}
     assert many.modules()["front-end-2"] == "detokbench.live.vllm_frontend"
+
+
+def test_sglang_deals_rows_by_hash_so_that_a_detokenizer_may_get_none():
+    assert rows_each("vllm", 3, 3, 7) == [3, 2, 2]
+    assert rows_each("sglang", 2, 2, 16) == [16, 0]
+    assert rows_each("sglang", 1, 4, 5) == [5]
+    by_request = rows_each("sglang", 2, 1, 64)
+    assert sum(by_request) == 64
+    assert min(by_request) > 16
 
 
 class SglangAsked:

@@ -1,11 +1,18 @@
 """What runs say together, and what a record's sentences make of it. No process, no clock."""
 
+from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
+from rich.console import Console
 
 from detokbench.records.pipeline import details_of
 from detokbench.records.store import read_record
+from detokbench.report.pipeline_chart import queue_ticks
+from detokbench.report.pipeline_model import needed_by_cpu, needed_by_parts
+from detokbench.report.pipeline_ramp_chart import overload_panel
+from detokbench.report.pipeline_screen import print_pipeline
 from detokbench.report.pipeline_verdicts import (
     Disorder,
     at_batch,
@@ -27,8 +34,6 @@ def details(name="pipeline-fast-http"):
 
 def runs_of(*verdicts):
     """Runs of (batch, "keeps" | "breaks" | "unclear", of)."""
-    import msgspec
-
     model = details().runs[0]
     return [
         msgspec.structs.replace(
@@ -124,3 +129,132 @@ def test_the_scheduler_of_sglang_is_the_hosts_where_it_looks_for_stops():
     found = details("pipeline-batch-decode-stop")
     assert busiest_process(found.runs[2], found).name == "engine"
     assert steps_share(found.runs[2], found.t_step_s) == pytest.approx(0.80, abs=0.01)
+
+
+def screen(record, width=118):
+    """What is printed, in one line: a sentence may wrap anywhere."""
+    out = StringIO()
+    print_pipeline(record, Console(file=out, width=width))
+    return " ".join(out.getvalue().split())
+
+
+def record_of(name, change):
+    """A reference record whose details were changed."""
+    record = read_record(REFERENCE / f"{name}.json")
+    found = details_of(record)
+    change(found)
+    return msgspec.structs.replace(record, details=msgspec.to_builtins(found))
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("pipeline-*.json")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("width", [80, 118])
+def test_older_records_are_still_shown(path, width):
+    shown = screen(read_record(path), width)
+    assert "Rule: a run does not keep up when" in shown
+    for gone in ("by -", "beside the predicted", "['", "-0 "):
+        assert gone not in shown
+    is_ramp = details_of(read_record(path)).prediction is not None
+    assert ("more columns at 118" in shown) == (is_ramp and width == 80)
+
+
+def test_a_live_batch_out_of_order_is_a_range_and_compared_with_nothing():
+    shown = screen(read_record(REFERENCE / "pipeline-fast-http.json"))
+    assert "Live B* = 64 to 97: verdicts are not in order of the batch, 78 broke" in shown
+    assert "the predicted" not in shown
+    in_order = screen(read_record(REFERENCE / "pipeline-slow.json"))
+    assert "Live B* = 89.0 (kept up at 88, not at 90), 5 % above the predicted 85." in in_order
+
+
+def test_a_live_batch_that_rests_on_runs_without_a_verdict_is_marked():
+    def at(batch):
+        def change(found):
+            for run in found.runs:
+                if run.batch == batch:
+                    run.broken, run.not_judged = "", "ITL is 1.72 T_step"
+
+        return change
+
+    marked = screen(record_of("pipeline-slow", at(88)))
+    assert "1 run could not be judged: the machine was busy; make it again on an idle" in marked
+    assert "the predicted" not in marked
+    far = screen(record_of("pipeline-slow", at(16)))
+    assert "1 run could not be judged" in far
+    assert "5 % above the predicted 85" in far
+
+
+def test_a_run_without_a_verdict_does_not_keep_up_in_any_words():
+    def change(found):
+        (run,) = found.runs
+        run.not_judged, run.busiest_cpu_share = "ITL is 1.72 T_step", 0.67
+
+    shown = screen(record_of("pipeline-4-a-chunk", change))
+    assert "the run is not judged: CPU taken by others (ITL is 1.72 T_step)" in shown
+    assert "for more than 67 % of the time: make it again on an idle machine" in shown
+    assert "keeps up" not in shown
+
+
+def test_a_run_that_breaks_says_how_many_processes_it_takes():
+    def change(found):
+        (run,) = found.runs
+        run.batch, run.steps, run.broken = 256, 1_000, "falls behind by 500 ms a second"
+        for process in run.processes:
+            process.cpu_s = {"engine": 0.1, "front-end": 12.5, "clients": 99.0}[process.name]
+
+    shown = screen(record_of("pipeline-4-a-chunk", change))
+    assert "At B = 256 this takes about 3 front ends (modelled: CPU a step / T_step)" in shown
+    found = details_of(record_of("pipeline-4-a-chunk", change))
+    assert needed_by_cpu(found.runs[0], found.t_step_s) == {"front end": 3}
+
+
+def test_parts_say_how_many_processes_a_ramp_takes():
+    assert needed_by_parts(details(), 64) == {"front end": 1}
+    assert needed_by_parts(details(), 128) == {"front end": 2}
+    assert needed_by_parts(details("pipeline-batch-decode"), 256)["detokenizer"] > 1
+
+
+def test_what_the_clients_read_is_not_the_hosts():
+    shown = screen(read_record(REFERENCE / "pipeline-batch-decode-http.json"))
+    assert "40 % is reading by the clients, which a server does not pay" in shown
+    assert "the engine shares its CPU with front-end and clients" in shown
+
+
+def test_a_late_engine_is_compared_by_its_steps():
+    record = read_record(REFERENCE / "pipeline-batch-decode-stop.json")
+    shown = screen(record)
+    assert "the engine did 80 % of the steps due; the measured parts predict 80 %" in shown
+    found = details_of(record)
+    panel = overload_panel(found.runs, found)
+    assert panel.y == "% of the steps due"
+    assert panel.predicted[0] == 100
+    assert panel.predicted[-1] == pytest.approx(80, abs=1)
+
+
+def test_a_detokenizer_without_work_is_named():
+    def change(found):
+        process = next(p for p in found.runs[-1].processes if p.name == "detokenizer")
+        process.name, process.ids = "detokenizer-1", 0
+        found.front_ends = 2
+
+    shown = screen(record_of("pipeline-batch-decode", change))
+    assert "detokenizer-1 got no work: SGLang assigns by front end (hash)." in shown
+
+
+def test_processes_that_are_not_pinned_are_said_to_be_too_many():
+    record = record_of("pipeline-4-a-chunk", lambda found: found.cpus.update(engine=None))
+    record.settings["pinned"] = False
+    assert "(not pinned: more processes than CPUs)" in screen(record)
+
+
+def test_times_and_stops_are_shown_as_given():
+    shown = screen(read_record(REFERENCE / "pipeline-soak.json"))
+    assert "T_step 4.48 ms (given)" in shown
+    stops = screen(read_record(REFERENCE / "pipeline-batch-decode-stop.json"))
+    assert "stops '</answer>'" in stops
+
+
+@pytest.mark.parametrize("highest", [0, 3, 90, 150, 900, 5_000, 2e5, 3e7])
+def test_the_queues_axis_has_a_few_ticks_in_order(highest):
+    ticks = queue_ticks(highest)
+    assert 3 <= len(ticks) <= 10
+    assert ticks == sorted(set(ticks))
+    assert highest <= 100 or ticks[-1] >= highest / 10

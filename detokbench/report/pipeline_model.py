@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from detokbench.live.topology import ENGINE
+from detokbench.live.topology import ENGINE, rows_each
 from detokbench.model.curves import Measured
 from detokbench.model.queue import front_ends_needed, merged_chunks_per_step, queue_state
 from detokbench.records.pipeline import PipelineDetails, Prediction, RunFacts
@@ -72,13 +72,12 @@ def needed_by_parts(details: PipelineDetails, batch: int) -> dict[str, int | Non
     needed = {}
     for kind, name in _KINDS.items():
         at = {
-            each / sum(process.startswith(kind) for process in details.processes): seconds
+            _most_rows(details, kind, each): seconds
             for each in prediction.batches
             if (seconds := _busiest_of(prediction, kind, each)) is not None
         }
         if len(at) > 1:
-            curve = Measured(tuple(sorted(at)), tuple(at[share] for share in sorted(at)))
-            needed[name] = front_ends_needed(curve, batch, details.t_step_s)
+            needed[name] = front_ends_needed(Measured.from_points(at), batch, details.t_step_s)
     return needed
 
 
@@ -88,6 +87,13 @@ def engine_at(details: PipelineDetails, batch: int) -> float:
     assert prediction is not None
     at = {part.batch: part.seconds for part in prediction.parts if part.process == ENGINE}
     return Measured.from_points(at)(batch)
+
+
+def _most_rows(details: PipelineDetails, kind: str, batch: int) -> int:
+    """Rows of a batch that the process of a kind with most of them gets."""
+    if kind == "detokenizer":
+        return max(rows_each("sglang", details.detokenizers, details.front_ends, batch))
+    return -(-batch // details.front_ends)
 
 
 def _busiest_of(prediction: Prediction, kind: str, batch: int) -> float | None:
