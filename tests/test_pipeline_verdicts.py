@@ -192,6 +192,14 @@ def test_a_run_without_a_verdict_does_not_keep_up_in_any_words():
     assert "for more than 67 % of the time: make it again on an idle machine" in shown
     assert "keeps up" not in shown
 
+    def late_engine(found):
+        (run,) = found.runs
+        run.not_judged = "the scheduler is late: 90 % of the steps due"
+        run.busiest_cpu_share, run.engine_cpu_share = 0.95, 0.4
+
+    shown = screen(record_of("pipeline-4-a-chunk", late_engine))
+    assert "The engine's CPU was busy with this run for only 40 % of the time" in shown
+
 
 def test_a_run_that_breaks_says_how_many_processes_it_takes():
     def change(found):

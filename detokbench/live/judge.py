@@ -59,8 +59,8 @@ def judge(
     """The verdict on a run at one batch, its reason in a few words.
 
     ``chunks_per_token`` is that of the median 50 ms, ``steps_share`` steps done over steps due.
-    ``busiest_cpu`` is the part of a CPU of the host's processes, or the engine's, that the run's
-    processes keep busy, ``engine_cpu`` that of the engine's.
+    ``busiest_cpu`` is the part of a CPU of the host's processes that all processes of the run keep
+    busy, ``engine_cpu`` that of the engine's.
     """
     found: list[tuple[str, float]] = []  # a symptom, and how busy the run kept whose fault it is
     if lag_s_per_s > LAG_AT_MOST:

@@ -41,6 +41,7 @@ def run_facts(answers: Answers, asked: Asked, of: RunOf) -> RunFacts:
         **delivery._asdict(),
         **_judge(view, delivery, itl.mean, loads)._asdict(),
         busiest_cpu_share=_busiest(view, loads),
+        engine_cpu_share=loads.get(ENGINE, 0.0),
         hops=_hops(answers),
         processes=processes,
         **_checked(answers),
@@ -72,8 +73,8 @@ def _loads(view: RunView, processes: list[ProcessFacts]) -> dict[str, float]:
 
 
 def _busiest(view: RunView, loads: dict[str, float]) -> float:
-    """Of the CPUs that the engine's or the host's processes are on: clients may be slow alone."""
-    return max((loads.get(name, 0.0) for name in (ENGINE, *view.processes.host)), default=0.0)
+    """Of the CPUs that the host's processes are on: engine and clients may be slow without them."""
+    return max((loads.get(name, 0.0) for name in view.processes.host), default=0.0)
 
 
 def _judge(

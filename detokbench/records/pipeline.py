@@ -103,8 +103,10 @@ class RunFacts(msgspec.Struct, kw_only=True):
     not_judged: str = ""
     """What looks as if it did not keep up, while others had taken its CPU."""
     busiest_cpu_share: float | None = None
-    """Of the CPUs of the engine and the host, the most that the run's processes keep one busy;
-    None in older records, as are the next two."""
+    """Of the CPUs of the host, the most that the run's processes keep one busy; None in older
+    records, as are the next three."""
+    engine_cpu_share: float | None = None
+    """The same of the engine's CPU."""
     rows_per_step: float | None = None
     """Rows that ran at a time: ids a step, the mean over the window. ``batch`` is the most."""
     steps_share: float | None = None

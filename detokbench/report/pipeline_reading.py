@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from detokbench.live.judge import LAG_AT_MOST, STEPS_AT_LEAST
-from detokbench.live.topology import CLIENTS, ENGINE
+from detokbench.live.topology import CLIENTS
 from detokbench.records.pipeline import PipelineDetails, RunFacts, details_of
 from detokbench.records.schema import Record
 from detokbench.report.pipeline_found import live_batch
 from detokbench.report.pipeline_model import (
-    engine_at,
     merges,
-    needed_by_cpu,
-    needed_by_parts,
     overload_at,
     step_share,
 )
+from detokbench.report.pipeline_needs import ramp_needs, run_needs
 from detokbench.report.pipeline_verdicts import at_batch, busiest_process, steps_share, verdict
 from detokbench.report.units import duration, percent, share, times
 
@@ -26,9 +22,9 @@ def read_pipeline(record: Record) -> list[str]:
     details = details_of(record)
     if details.prediction is None:
         sentences = [_kept_up(run, details) for run in details.runs]
-        sentences += [_run_needs(run, details) for run in details.runs]
+        sentences += [run_needs(run, details) for run in details.runs]
     else:
-        sentences = [live_batch(details), _who(details), _ramp_needs(details), _above(details)]
+        sentences = [live_batch(details), _who(details), ramp_needs(details), _above(details)]
     sentences += [_no_work(details), _text(details), _clients(details)]
     return [sentence for sentence in sentences if sentence]
 
@@ -47,54 +43,15 @@ def _kept_up(run: RunFacts, details: PipelineDetails) -> str:
 
 def _idle(run: RunFacts) -> str:
     """Why a late host is not the run's own fault, and what to do."""
-    if run.is_client_bound or run.busiest_cpu_share is None:
+    is_engine = run.not_judged.startswith("the scheduler")
+    busy = run.engine_cpu_share if is_engine else run.busiest_cpu_share
+    if run.is_client_bound or busy is None:
         return ""
+    which = "The engine's CPU" if is_engine else "No CPU of the host"
+    kept = "for only" if is_engine else "for more than"
     return (
-        f" No CPU of the host was busy with this run for more than {share(run.busiest_cpu_share)} "
-        "of the time: make it again on an idle machine."
-    )
-
-
-def _run_needs(run: RunFacts, details: PipelineDetails) -> str:
-    """How many processes a run that broke would have needed."""
-    if not run.broken:
-        return ""
-    engine_s = sum(p.cpu_s_per_step or 0.0 for p in run.processes if p.name == ENGINE)
-    least = "at least" if run.broken.startswith("chunks merge") else "about"
-    return _needs(run.batch, needed_by_cpu(run, details.t_step_s), engine_s, details, least)
-
-
-def _ramp_needs(details: PipelineDetails) -> str:
-    """As ``_run_needs``, by the parts, at the largest batch that broke."""
-    batch = max((run.batch for run in details.runs if run.broken), default=None)
-    if batch is None:
-        return ""
-    return _needs(batch, needed_by_parts(details, batch), engine_at(details, batch), details)
-
-
-def _needs(
-    batch: int,
-    needed: Mapping[str, int | None],
-    engine_s: float,
-    details: PipelineDetails,
-    least: str = "about",
-) -> str:
-    if engine_s > details.t_step_s:
-        return (
-            f"At B = {batch} the engine alone takes {duration(engine_s)} of CPU a step, more than "
-            "T_step: more processes behind it do not help."
-        )
-    for kind, number in needed.items():
-        if number is None:
-            return f"No number of {kind}s keeps up at B = {batch}: one sequence takes over T_step."
-    processes = " and ".join(
-        f"{number} {kind}{'' if number == 1 else 's'}" for kind, number in needed.items()
-    )
-    if not processes:
-        return ""
-    return (
-        f"At B = {batch} this takes {least} {processes} (modelled: CPU a step / T_step), a CPU "
-        "each, and one for the engine."
+        f" {which} was busy with this run {kept} {share(busy)} of the time: make it again on an "
+        "idle machine."
     )
 
 
