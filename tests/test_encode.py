@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from virtual_loop import run_virtually
 
-from detokbench.bench.encode import _rates
+from detokbench.bench.encode import EncodePlan, _rates
 from detokbench.bench.encode_cells import encode_cells, pick_lengths
 from detokbench.bench.encode_rows import encode_rows, modelled_stalls
 from detokbench.bench.encode_subjects import EncodeCalls, as_engines_call, calls_of_one
@@ -28,6 +28,7 @@ from detokbench.model.latency import latency_of, sample_floor
 from detokbench.records.encode import ArrivalCell, EncodeDetails, PromptFacts, StallCell, details_of
 from detokbench.records.schema import CellSamples, ProcessRun, Record
 from detokbench.records.store import read_record, write_record
+from detokbench.report.encode_chart import encode_figure
 from detokbench.report.encode_figures import EncodeFigures
 from detokbench.report.encode_reading import read_encode
 from detokbench.report.encode_screen import print_encode
@@ -354,8 +355,8 @@ def test_rows_are_medians_of_processes_and_stalls_get_their_model():
     long = details_of(record).stalls[1]
     assert long.modelled_blocked_s == pytest.approx(3.01 * MS)
     assert long.modelled_worst_s == pytest.approx(7.49 * MS)
-    # 0.06 ms at 128 ids and 3.01 ms at 8k: never over 4.48 ms.
-    assert figures.stalling_length() is None
+    # Measured 0.2 ms at 128 ids and 9 ms at 8k: log(4.48/0.2) / log(9/0.2) of the way in log.
+    assert figures.stalling_length() == pytest.approx(128 * 64**0.81674, rel=1e-3)
 
 
 def test_the_reading_says_what_to_do_in_five_sentences_at_most():
@@ -364,8 +365,81 @@ def test_the_reading_says_what_to_do_in_five_sentences_at_most():
     text = " ".join(sentences)
     assert "tokenizer(text) takes 15 ms of one core for 8k ids" in text
     assert "from 800 requests/s on" in text
-    assert "no prompt up to 8k ids stalls the others for a T_step (4.5 ms)" in text
-    assert "1.0× as fast on one thread as one by one, 1.9× on 2" in text
+    assert "stalls the others for over a T_step (4.5 ms) from about 3,800 ids on" in text
+    assert "8k ids took 9.0 ms in the median (modelled: 3.0 ms)" in text
+    assert "against one call each: 1.0× the speed on 1 thread, 1.9× on 2 threads; mean" in text
+
+
+@pytest.mark.parametrize(
+    ("blocked_ms", "length", "says", "advises"),
+    [
+        ((-0.1, 4.4), None, "no prompt up to 8k ids stalled the others for a T_step", False),
+        ((5.0, 9.0), 0, "even a prompt of 128 ids stalled the others for over a T_step", True),
+        ((-0.1, 9.0), 128 * 64**0.924, "from about 6,000 ids on", True),
+    ],
+)
+def test_where_admission_stalls_follows_from_what_was_measured(blocked_ms, length, says, advises):
+    record = encode_record()
+    details = details_of(record)
+    details.stalls = [stall("fast", n, ms) for n, ms in zip((128, 8192), blocked_ms, strict=True)]
+    record.details = msgspec.to_builtins(details)
+    found = EncodeFigures(record).stalling_length()
+    assert found == (length if not length else pytest.approx(length, rel=0.01))
+    sentence = read_encode(record)[-1]
+    assert says in sentence
+    assert ("Admit longer ones" in sentence) == advises
+
+
+def shown(record, width=200):
+    out = io.StringIO()
+    print_encode(record, Console(file=out, width=width))
+    return " ".join(out.getvalue().split())
+
+
+def test_the_notes_say_what_was_given_up_and_which_lengths_arrived():
+    text = shown(encode_record())
+    assert "Of the lengths only 1k arrive." in text
+    assert "given up: requests not done 1 s after the last arrival; the waits are of the" in text
+    assert "1 s of that is no steady state" in text
+    all_lengths = [arrival("direct", 10, 1, length=length) for length in COSTS]
+    assert "Of the lengths" not in shown(encode_record(all_lengths))
+
+
+def test_a_cost_that_the_processes_disagree_on_is_named():
+    record = encode_record()
+    assert "noisy" not in shown(record)
+    row = next(row for row in record.rows if row.prompt_len == 8192)
+    row.ci_low, row.ci_high = 0.45 * row.median, 1.55 * row.median
+    assert "over ±30 % on 1 of 5 costs of calls, most on tokenizer(text), 8k ids (±55 %)" in shown(
+        record
+    )
+
+
+def test_the_worst_gaps_measured_stand_beside_the_worst_modelled():
+    axes = encode_figure(encode_record()).axes[-1]
+    lines = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert axes.get_ylabel() == "worst ITL of the others, ms"
+    assert lines["fast, measured"] == pytest.approx([4.68, 13.48])
+    assert lines["fast, modelled"] == pytest.approx([4.54, 7.49])
+
+
+@pytest.mark.parametrize(("lengths", "grid"), [([1024], (1, 3)), ([1024, 8192], (2, 2))])
+def test_no_place_of_the_chart_stays_empty(lengths, grid):
+    cells = [arrival("direct", 10, 1, length=length) for length in lengths]
+    figure = encode_figure(encode_record(cells))
+    assert figure.axes[0].get_gridspec().get_geometry() == grid
+    assert len(figure.axes) == grid[0] * grid[1]
+
+
+def test_a_quick_run_with_rates_of_ones_own_leaves_no_length_out():
+    def arriving(quick, rates):
+        fields = dict.fromkeys(EncodePlan.__dataclass_fields__)
+        plan = EncodePlan(**(fields | {"lengths": [1024, 8192], "quick": quick, "rates": rates}))
+        return plan.arriving
+
+    assert arriving(True, [100, 400]) == [1024, 8192]
+    assert arriving(True, None) == [1024]
+    assert arriving(False, None) == [1024, 8192]
 
 
 def test_a_rate_below_others_that_do_not_pay_is_chance():

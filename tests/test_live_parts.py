@@ -15,20 +15,21 @@ from detokbench.live.arrivals import ArrivalTimes, Batch, Requests
 from detokbench.live.client_streams import OpenStreams, Parsed
 from detokbench.live.collector import Chunk, Collector
 from detokbench.live.counting import Counters, Reservoir, Sample, Window, is_sampled
+from detokbench.live.cpu_load import cpu_loads
 from detokbench.live.emission import SglangScheduler, advance_vllm, close_all
 from detokbench.live.http_streams import DONE, frame
-from detokbench.live.judge import slope, why_broken
+from detokbench.live.judge import Verdict, judge, slope
 from detokbench.live.messages import Decoder, Encoder, RowOutput, RowText, StepOutput, StepText
 from detokbench.live.output_processor import OutputProcessor
 from detokbench.live.prediction import busiest_cpu, calibration_batches
 from detokbench.live.quantiles import quantiles
-from detokbench.live.ramp import bisect
+from detokbench.live.ramp import bisect, judged
 from detokbench.live.recording import Recorder, StreamRecord
 from detokbench.live.row_texts import AsBatch, OneByOne
 from detokbench.live.run_view import Totals
 from detokbench.live.schedule import Schedule
 from detokbench.live.sockets import bind_pull
-from detokbench.live.topology import Processes
+from detokbench.live.topology import Processes, rows_each
 from detokbench.paths.protocol import Flags
 from detokbench.paths.row import PathRow
 from detokbench.records.pipeline import PartCost
@@ -372,21 +373,79 @@ def test_events_are_counted_once_whatever_their_text_holds():
     assert recorder.counters.chunks == 1
 
 
-def test_each_topology_breaks_in_its_own_way():
-    fine = {
-        "chunks_per_token": 1.0, "interval": 1, "lag_s_per_s": 0.0, "itl_s": 1e-3,
-        "t_step_s": 1e-3, "steps_share": 1.0, "busiest_share": 0.9,
-    }  # fmt: skip
-    for topology in ("vllm", "sglang"):
-        assert why_broken(topology, **fine) == ""
-        assert "falls behind by 30 ms" in why_broken(topology, **{**fine, "lag_s_per_s": 0.03})
-    merged = {**fine, "chunks_per_token": 0.94}
-    assert "chunks merge: 0.94" in why_broken("vllm", **merged)
-    assert why_broken("vllm", **{**merged, "busiest_share": 0.5}) == ""
-    assert why_broken("sglang", **merged) == ""
-    assert why_broken("vllm", **{**fine, "chunks_per_token": 0.25, "interval": 4}) == ""
-    assert "ITL is 1.10" in why_broken("sglang", **{**fine, "itl_s": 1.1e-3})
-    assert "scheduler is late: 90 %" in why_broken("sglang", **{**fine, "steps_share": 0.9})
+FINE = {
+    "chunks_per_token": 1.0, "interval": 1, "lag_s_per_s": 0.0, "itl_s": 1e-3, "t_step_s": 1e-3,
+    "steps_share": 1.0, "busiest_cpu": 0.9, "engine_cpu": 0.9,
+}  # fmt: skip
+IDLE = {"busiest_cpu": 0.67, "engine_cpu": 0.67}
+
+
+def verdict(topology, **changes):
+    return judge(topology, **{**FINE, **changes})
+
+
+@pytest.mark.parametrize("topology", ["vllm", "sglang"])
+@pytest.mark.parametrize(
+    ("symptom", "says"),
+    [
+        ({"lag_s_per_s": 0.03}, "falls behind by 30 ms"),
+        ({"itl_s": 1.1e-3}, "ITL is 1.10"),
+        ({"steps_share": 0.9}, "scheduler is late: 90 %"),
+    ],
+)
+def test_a_late_host_is_broken_where_it_was_busy_and_else_not_judged(topology, symptom, says):
+    assert verdict(topology) == verdict(topology, **IDLE) == Verdict("", "")
+    busy, idle = verdict(topology, **symptom), verdict(topology, **symptom, **IDLE)
+    assert says in busy.broken and busy.not_judged == ""
+    assert says in idle.not_judged and idle.broken == ""
+
+
+def test_chunks_merge_in_vllm_alone_and_by_the_stream_interval():
+    merged = {"chunks_per_token": 0.94}
+    assert "chunks merge: 0.94" in verdict("vllm", **merged).broken
+    assert "chunks merge: 0.94" in verdict("vllm", **merged, **IDLE).not_judged
+    assert verdict("sglang", **merged) == Verdict("", "")
+    assert verdict("vllm", chunks_per_token=0.25, interval=4) == Verdict("", "")
+    assert "chunks merge: 0.00" in verdict("vllm", chunks_per_token=0.0).broken
+    assert verdict("vllm", chunks_per_token=None) == Verdict("", "")
+
+
+def test_what_a_newcomer_met_on_a_busy_machine_is_not_judged():
+    met = {"itl_s": 1.72e-3, "chunks_per_token": 0.01, "lag_s_per_s": 0.0}
+    assert verdict("vllm", **met, **IDLE).not_judged
+    behind = verdict("vllm", lag_s_per_s=0.1, busiest_cpu=0.37, engine_cpu=0.2)
+    assert (behind.broken, behind.not_judged) == ("", "falls behind by 100 ms a second")
+
+
+def test_missing_steps_are_laid_to_the_engines_cpu_alone():
+    late = {"steps_share": 0.9, "itl_s": 1.1e-3, "engine_cpu": 0.4}
+    assert verdict("sglang", **late, busiest_cpu=0.95).not_judged
+    both = verdict("sglang", **late, busiest_cpu=0.95, lag_s_per_s=0.1)
+    assert "falls behind" in both.broken
+
+
+def test_processes_on_one_cpu_keep_it_busy_together():
+    shares = {"engine": 0.67, "front-end": 0.33, "detokenizer": 0.58}
+    pinned = {"engine": [0], "front-end": [0], "detokenizer": [1]}
+    loads = cpu_loads(shares, pinned, 2)
+    assert loads == pytest.approx({"engine": 1.0, "front-end": 1.0, "detokenizer": 0.58})
+    alike = cpu_loads(shares, dict.fromkeys(shares), 2)
+    assert alike == pytest.approx({"engine": 0.79, "front-end": 0.79, "detokenizer": 0.79})
+    assert cpu_loads({"a": 0.9, "b": 0.1}, {"a": [0, 1], "b": [0, 1]}, 4) == {"a": 0.9, "b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "runs", "last"), [("k", 1, "k"), ("nk", 2, "k"), ("nnb", 3, "b"), ("nnnk", 3, "n")]
+)
+def test_a_run_that_cannot_be_judged_is_made_again_twice_at_most(verdicts, runs, last):
+    class Facts:
+        def __init__(self, verdict):
+            self.verdict = verdict
+            self.not_judged = "late" if verdict == "n" else ""
+
+    left = list(verdicts)
+    facts = judged(lambda: Facts(left.pop(0)))
+    assert (facts.verdict, len(verdicts) - len(left)) == (last, runs)
 
 
 def test_slope_is_that_of_a_line():
@@ -417,6 +476,15 @@ def test_decoders_get_a_cpu_of_their_own_and_the_rest_share():
     assert many.names == ("engine", "front-end-0", "front-end-1", "front-end-2", "clients")
     assert set(many.cpus([0, 1]).values()) == {None}
     assert many.modules()["front-end-2"] == "detokbench.live.vllm_frontend"
+
+
+def test_sglang_deals_rows_by_hash_so_that_a_detokenizer_may_get_none():
+    assert rows_each("vllm", 3, 3, 7) == [3, 2, 2]
+    assert rows_each("sglang", 2, 2, 16) == [16, 0]
+    assert rows_each("sglang", 1, 4, 5) == [5]
+    by_request = rows_each("sglang", 2, 1, 64)
+    assert sum(by_request) == 64
+    assert min(by_request) > 16
 
 
 class SglangAsked:

@@ -21,7 +21,7 @@ from detokbench.records.store import read_record
 from detokbench.report.pipeline_screen import print_pipeline
 
 REFERENCE = Path(__file__).parent.parent / "results" / "reference"
-TINY = ["--batch", "4", "--t-step", "2ms", "--duration", "500ms", "--max-tokens", "24", "--json"]
+TINY = ["--t-step", "2ms", "--duration", "500ms", "--max-tokens", "24", "--json"]
 
 
 class Watched:
@@ -56,7 +56,8 @@ def watched(monkeypatch):
 
 def run(tmp_path, capsys, *options, code=ExitCode.OK):
     """The record and what was said on standard error."""
-    arguments = ["pipeline", *TINY, "--no-chart", "--out", str(tmp_path), *options]
+    batch = [] if "--ramp" in options else ["--batch", "4"]
+    arguments = ["pipeline", *batch, *TINY, "--no-chart", "--out", str(tmp_path), *options]
     assert main(arguments) == code
     printed = capsys.readouterr()
     record = json.loads(printed.out)
@@ -83,6 +84,9 @@ def test_vllm_without_http(tmp_path, capsys, watched):
     names = {hop.name for hop in facts.hops}
     assert names == {"front-end received", "front-end decoded", "front-end read"}
     assert facts.itl.count > 100
+    assert facts.rows_per_step == pytest.approx(4, abs=0.1)
+    assert 0 < facts.steps_share <= 1
+    assert facts.busiest_cpu_share > 0
     assert {row["metric"] for row in record["rows"]} == {
         "itl", "chunk_gap", "chunks_per_token", "lag"
     }  # fmt: skip
@@ -94,6 +98,9 @@ def test_sglang_without_http_with_several_processes(tmp_path, capsys, watched):
     _, details, _ = run(tmp_path, capsys, *options)
     facts = everything_arrived(details)
     assert len(facts.processes) == 5
+    decoded = [p.ids for p in facts.processes if p.name.startswith("detokenizer")]
+    assert sum(decoded) == facts.ids
+    assert {p.ids for p in facts.processes if not p.name.startswith("detokenizer")} == {None}
     assert facts.chunks_per_token == pytest.approx(1, abs=0.5)
 
 
@@ -134,6 +141,7 @@ def test_poisson_arrivals(tmp_path, capsys, watched):
     (facts,) = details.runs
     assert 50 < facts.requests < 200
     assert facts.wrong == 0
+    assert 0 < facts.rows_per_step <= 4.01
 
 
 def once_the_engine_runs(monkeypatch, do):
@@ -192,6 +200,7 @@ def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, wa
     def run_facts(answers, asked, of):
         facts = real(answers, asked, of)
         facts.broken = "made up" if facts.batch >= 6 else ""
+        facts.not_judged = "others" if facts.batch == 2 else ""
         return facts
 
     monkeypatch.setattr(ramp, "run_facts", run_facts)
@@ -201,7 +210,7 @@ def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, wa
     _, details, _ = run(tmp_path, capsys, *options)
     assert (details.live_low, details.live_high, details.live_batch) == (5, 6, 5.5)
     walked = [run.batch for run in details.runs if run.of == "walk"]
-    assert walked == [2, 4, 8, 8]
+    assert walked == [2, 2, 2, 4, 8, 8]
     assert [run.batch for run in details.runs if run.of == "depth"] == [4, 6, 7]
     parts = {(part.process, part.part) for part in details.prediction.parts}
     assert parts == {
@@ -219,6 +228,11 @@ def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, wa
         (["--arrival", "poisson"], ExitCode.USAGE, "needs --rate"),
         (["--detokenizers", "2"], ExitCode.USAGE, "--detokenizers is for --topology sglang"),
         (["--path", "fast,slow"], ExitCode.USAGE, "has one path"),
+        (["--ramp", "1..4", "--batch", "4"], ExitCode.USAGE, "in place of --batch"),
+        (["--topology", "sglang", "--chunk-size", "8"], ExitCode.USAGE, "for --topology vllm"),
+        (["--duration", "80ms", "--t-step", "1ms"], ExitCode.USAGE, "at least 100 ms"),
+        (["--duration", "1s", "--t-step", "60ms"], ExitCode.USAGE, "at least 1.2 s"),
+        (["--t-step", "1s"], ExitCode.USAGE, "at least 20 s"),
         (["--stop", ""], ExitCode.USAGE, "stop"),
         (["--batch", "16000k"], ExitCode.BROKEN_SETUP, "memory are free"),
         (["--batch", "1000k", "--max-tokens", "1"], ExitCode.BROKEN_SETUP, ""),

@@ -74,7 +74,9 @@ class EncodePlan:
 
     @property
     def arriving(self) -> list[int]:
-        return pick_lengths(self.lengths, _ARRIVING[:1] if self.quick else _ARRIVING)
+        """Lengths of the prompts that arrive; all of them also in a quick run with rates asked."""
+        is_short = self.quick and self.rates is None
+        return pick_lengths(self.lengths, _ARRIVING[:1] if is_short else _ARRIVING)
 
 
 def run_encode(plan: EncodePlan, created: str, command: list[str], progress: Progress) -> Outcome:

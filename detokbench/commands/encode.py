@@ -44,8 +44,9 @@ def encode(
         typer.Option(
             "--rate",
             metavar="LIST",
-            help="Requests a second that arrive.  [default: 0.3, 0.8 and 1.3 of what one thread "
-            "encodes]",
+            help="Requests a second that arrive, of prompts nearest to 1k and to 8k ids.  "
+            "[default: 0.3, 0.8 and 1.3 of what one thread encodes; with --quick 0.5 and 1.3, "
+            "1k only]",
         ),
     ] = None,
     duration: Annotated[

@@ -12,7 +12,6 @@ from detokbench.commands.options import (
     JsonOption,
     OutOption,
     ScenarioOption,
-    SeedOption,
     TrustOption,
     VocabOption,
 )
@@ -39,8 +38,11 @@ def pipeline(
         ),
     ] = None,
     batch: Annotated[
-        str, typer.Option("--batch", metavar="B", help="Sequences that run at a time.")
-    ] = "64",
+        str | None,
+        typer.Option(
+            "--batch", metavar="B", help="Sequences that run at a time, at most.  [default: 64]"
+        ),
+    ] = None,
     t_step: Annotated[
         str, typer.Option("--t-step", metavar="TIME", help="Time between two steps.")
     ] = "4.48ms",
@@ -57,14 +59,18 @@ def pipeline(
         ),
     ] = None,
     front_ends: Annotated[
-        int, typer.Option("--frontends", min=1, max=64, help="Front-end processes.")
+        int, typer.Option("--frontends", min=1, max=64, metavar="N", help="Front-end processes.")
     ] = 1,
     detokenizers: Annotated[
-        int, typer.Option("--detokenizers", min=1, max=64, help="Detokenizers (sglang).")
+        int,
+        typer.Option("--detokenizers", min=1, max=64, metavar="N", help="Detokenizers (sglang)."),
     ] = 1,
     chunk_size: Annotated[
-        str, typer.Option("--chunk-size", metavar="N", help="Rows a slice of the loop (vllm).")
-    ] = "128",
+        str | None,
+        typer.Option(
+            "--chunk-size", metavar="N", help="Rows a slice of the loop (vllm).  [default: 128]"
+        ),
+    ] = None,
     arrival: Annotated[
         str,
         typer.Option(
@@ -72,7 +78,8 @@ def pipeline(
         ),
     ] = "closed",
     rate: Annotated[
-        float | None, typer.Option("--rate", help="Requests a second, for poisson.")
+        float | None,
+        typer.Option("--rate", metavar="N", help="Requests a second, for poisson."),
     ] = None,
     max_tokens: Annotated[
         str, typer.Option("--max-tokens", metavar="N", help="Ids of the longest request.")
@@ -90,12 +97,16 @@ def pipeline(
     ramp: Annotated[
         str | None,
         typer.Option(
-            "--ramp", metavar="LIST", help="Find the live B* within these batches: 1..512."
+            "--ramp",
+            metavar="LIST",
+            help="Find the live B* within these batches: 1..512. In place of --batch.",
         ),
     ] = None,
     scenario: ScenarioOption = "llama3-chat",
     vocab: VocabOption = None,
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="Order and lengths of requests.")
+    ] = 0,
     out: OutOption = None,
     chart: ChartOption = True,
     json: JsonOption = False,
@@ -103,6 +114,7 @@ def pipeline(
 ) -> int:
     # Heavy modules are imported here: --help must not wait for them.
     from detokbench.bench.stop_sets import check_stops
+    from detokbench.live.one_run import check_duration
     from detokbench.live.pipeline import run_pipeline
     from detokbench.live.plan import Arrival, Topology
     from detokbench.live.setup import Asked
@@ -119,6 +131,10 @@ def pipeline(
         raise usage_error("--arrival poisson needs --rate above 0, and --rate needs poisson")
     if ramp is not None and how != "closed":
         raise usage_error("--ramp needs --arrival closed: the batch must be full")
+    if ramp is not None and batch is not None:
+        raise usage_error("--ramp is in place of --batch: give one of them")
+    if chunk_size is not None and kind == "sglang":
+        raise usage_error("--chunk-size is for --topology vllm; sglang takes a step as a whole")
     if detokenizers > 1 and kind == "vllm":
         raise usage_error("--detokenizers is for --topology sglang; vllm has --frontends")
     check_stops(stop or [], [])
@@ -138,7 +154,7 @@ def pipeline(
         stop=list(chosen.stop),
         front_ends=front_ends,
         detokenizers=detokenizers,
-        chunk_size=parse_count(chunk_size, "--chunk-size"),
+        chunk_size=parse_count(chunk_size or "128", "--chunk-size"),
         arrival=how,
         rate=rate or 0.0,
         max_tokens=parse_count(max_tokens, "--max-tokens"),
@@ -146,10 +162,11 @@ def pipeline(
         seed=seed,
         trust_remote_code=trust_remote_code,
     )
-    batches = [parse_count(batch, "--batch")]
+    batches = [parse_count(batch or "64", "--batch")]
     if ramp is not None:
         batches = sorted(parse_count_list(ramp, "--ramp"))
     duration_s = parse_duration_s(duration or ("10s" if ramp is None else "3s"), "--duration")
+    check_duration(duration_s, asked.t_step_s)
     created = utc_now()
     place = place_for("pipeline", file_name(chosen.vocabulary), created, out)
     with progress_bar() as progress:

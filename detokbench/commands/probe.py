@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detokbench.commands.options import ChartOption, JsonOption, OutOption, SeedOption
+from detokbench.commands.options import ChartOption, JsonOption, OutOption
 from detokbench.grammar import parse_choice, parse_count, parse_duration_s
 
 HELP = """\
@@ -49,7 +49,7 @@ def probe(
         ),
     ] = None,
     max_tokens: Annotated[
-        str, typer.Option("--max-tokens", metavar="N", help="Tokens of each answer.")
+        str, typer.Option("--max-tokens", metavar="N", help="Most tokens of each answer.")
     ] = "64",
     stop: Annotated[
         list[str] | None,
@@ -90,7 +90,12 @@ def probe(
             "--api-key-env", metavar="NAME", help="Variable that holds the key; never stored."
         ),
     ] = "OPENAI_API_KEY",
-    seed: SeedOption = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", min=0, metavar="N", help="Seed that each request names to the server."
+        ),
+    ] = 0,
     out: OutOption = None,
     chart: ChartOption = True,
     json: JsonOption = False,

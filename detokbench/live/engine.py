@@ -70,7 +70,7 @@ class Engine:
             request,
             Batch(request.batch, requests, request.arrival, times),
             advance_vllm if self._topology == "vllm" else scheduler.advance,
-            route_of(self._topology, request),
+            route_of(self._topology, len(request.sends_to), request.front_ends),
             self._texts,
             self._context,
             self._aborts,

@@ -1,15 +1,17 @@
 """When a host counts as not keeping up; pure arithmetic.
 
-vllm: unread chunks merge, so that in the median 50 ms there are fewer than 95 % of the chunks that
-the stream interval asks for, while a process of the host uses 80 % of a core or more (with less, it
-is something else that keeps it from running); or the text falls behind by more than 20 ms a second.
-sglang: the text falls behind by more than 20 ms a second, or the mean ITL is above 1.05 T_step, or
-the scheduler is late, with fewer than 98 % of the steps that were due.
+Each symptom has those who can be at fault. The text falls behind by more than 20 ms a second, the
+mean ITL is above 1.05 T_step, or, in vllm, unread chunks merge, so that the median 50 ms have
+fewer than 95 % of the chunks that the stream interval asks for: the fault of the run where a CPU
+of its host is busy with the run's processes for 80 % or more. Fewer than 98 % of the steps due:
+the fault of the run where the engine's CPU is. With less, something else kept the processes from
+running, and the run says nothing of the host: it is not judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from detokbench.records.pipeline import Topology
 
@@ -19,15 +21,30 @@ ITL_AT_MOST = 1.05
 STEPS_AT_LEAST = 0.98
 BUSY_FROM = 0.8
 
+_ALL = (
+    "the text falls behind by more than 20 ms a second, the mean ITL is above 1.05 T_step, or "
+    "fewer than 98 % of the steps due were done"
+)
+_BUSY = (
+    "; it is not judged where its own processes kept the CPU busy for less than 80 % (others took "
+    "it)"
+)
 RULES: dict[Topology, str] = {
-    "vllm": "fewer than 95 % of the chunks due in the median 50 ms (unread ones merge) with a host "
-    "process at 80 % of a core or more, or the text falls behind by more than 20 ms a second",
-    "sglang": "the text falls behind by more than 20 ms a second, or the mean ITL is above 1.05 "
-    "T_step, or fewer than 98 % of the steps due",
+    "vllm": "the median 50 ms have fewer than 95 % of the chunks due (unread ones merge), "
+    + _ALL
+    + _BUSY,
+    "sglang": _ALL + _BUSY,
 }
 
 
-def why_broken(
+class Verdict(NamedTuple):
+    """Why a host does not keep up, or why that cannot be told; both empty where it keeps up."""
+
+    broken: str
+    not_judged: str
+
+
+def judge(
     topology: Topology,
     *,
     chunks_per_token: float | None,
@@ -36,25 +53,30 @@ def why_broken(
     itl_s: float | None,
     t_step_s: float,
     steps_share: float,
-    busiest_share: float,
-) -> str:
-    """Why a run at one batch counts as broken, in a few words; empty where the host keeps up.
+    busiest_cpu: float,
+    engine_cpu: float,
+) -> Verdict:
+    """The verdict on a run at one batch, its reason in a few words.
 
-    ``chunks_per_token`` is that of the median 50 ms, ``steps_share`` steps done over steps due,
-    ``busiest_share`` the part of a core that the busiest process of the host uses.
+    ``chunks_per_token`` is that of the median 50 ms, ``steps_share`` steps done over steps due.
+    ``busiest_cpu`` is the part of a CPU of the host's processes that all processes of the run keep
+    busy, ``engine_cpu`` that of the engine's.
     """
+    found: list[tuple[str, float]] = []  # a symptom, and how busy the run kept whose fault it is
     if lag_s_per_s > LAG_AT_MOST:
-        return f"falls behind by {1e3 * lag_s_per_s:.0f} ms a second"
-    if topology == "vllm":
-        is_merging = chunks_per_token is not None and chunks_per_token * interval < CHUNKS_AT_LEAST
-        if is_merging and busiest_share >= BUSY_FROM:
-            return f"chunks merge: {chunks_per_token:.2f} a token"
-        return ""
+        found.append((f"falls behind by {1e3 * lag_s_per_s:.0f} ms a second", busiest_cpu))
+    chunks = None if topology == "sglang" else chunks_per_token
+    if chunks is not None and chunks * interval < CHUNKS_AT_LEAST:
+        found.append((f"chunks merge: {chunks:.2f} a token", busiest_cpu))
     if steps_share < STEPS_AT_LEAST:
-        return f"the scheduler is late: {100 * steps_share:.0f} % of the steps due"
-    if itl_s is not None and itl_s > ITL_AT_MOST * t_step_s:
-        return f"ITL is {itl_s / t_step_s:.2f} T_step"
-    return ""
+        late = f"the scheduler is late: {100 * steps_share:.0f} % of the steps due"
+        found.append((late, engine_cpu))
+    elif itl_s is not None and itl_s > ITL_AT_MOST * t_step_s:  # else it follows from the steps
+        found.append((f"ITL is {itl_s / t_step_s:.2f} T_step", busiest_cpu))
+    own = [symptom for symptom, load in found if load >= BUSY_FROM]
+    if own:
+        return Verdict(own[0], "")
+    return Verdict("", found[0][0] if found else "")
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

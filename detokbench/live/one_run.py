@@ -7,8 +7,8 @@ from itertools import count
 
 import msgspec
 
-from detokbench.errors import DetokbenchError
-from detokbench.live.counting import Sample
+from detokbench.errors import DetokbenchError, usage_error
+from detokbench.live.counting import SAMPLE_S, Sample
 from detokbench.live.plan import Bound, CheckRequest, Done, RunRequest
 from detokbench.live.setup import Asked
 from detokbench.live.supervise import Supervisor
@@ -17,6 +17,8 @@ from detokbench.live.topology import CLIENTS, ENGINE
 
 WARM_UP_SHARE = 0.25
 _LONGEST_WARM_UP_S = 2.0
+_STEPS_AT_LEAST = 20
+_SHORTEST_S = 2 * SAMPLE_S  # a sample lies between the warm-up and the end
 _BIND_S = 30.0
 # After the engine's end the others work off what waits; a host five times too slow gets there.
 _DRAIN_FACTOR = 6.0
@@ -35,6 +37,18 @@ class Answers:
     memory: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     checked: Checked | None = None
     error: BaseException | None = None
+
+
+def check_duration(duration_s: float, t_step_s: float) -> None:
+    """Raises a usage error for a run too short to say anything, which names the least."""
+    from detokbench.report.units import given
+
+    least_s = max(_STEPS_AT_LEAST * t_step_s, _SHORTEST_S)
+    if duration_s < least_s * (1 - 1e-9):
+        raise usage_error(
+            f"--duration: {given(duration_s)} is too short; with this --t-step a run needs at "
+            f"least {given(least_s)} ({_STEPS_AT_LEAST} steps, and a sample after the warm-up)"
+        )
 
 
 def run_once(

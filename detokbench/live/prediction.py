@@ -24,7 +24,7 @@ from detokbench.live.plan import CalibrateRequest, Cost, Part
 from detokbench.live.run_view import RunView
 from detokbench.live.setup import Asked
 from detokbench.live.supervise import Supervisor
-from detokbench.live.topology import CLIENTS, ENGINE
+from detokbench.live.topology import CLIENTS, ENGINE, rows_each
 from detokbench.model.crossover import crossover
 from detokbench.model.curves import Measured
 from detokbench.records.pipeline import PartCost, Prediction
@@ -117,8 +117,10 @@ def _usable() -> list[int]:
 def _parts(supervisor: Supervisor, asked: Asked, batch: int) -> Iterator[PartCost]:
     known: dict[str, float] = defaultdict(float)
     processes = asked.processes
-    sharing = {name: len(processes.decoding) for name in processes.decoding}
-    sharing |= {name: len(processes.front_ends) for name in processes.front_ends}
+    fronts = processes.front_ends
+    rows = {name: -(-batch // len(fronts)) for name in fronts}
+    dealt = rows_each(asked.topology, len(processes.decoding), len(fronts), batch)
+    rows |= dict(zip(processes.decoding, dealt, strict=True))
 
     def part(process: str, name: str, seconds: float) -> PartCost:
         known[process] += max(seconds, 0.0)
@@ -127,12 +129,14 @@ def _parts(supervisor: Supervisor, asked: Asked, batch: int) -> Iterator[PartCos
     def cost(process: str, of: Part) -> float:
         request = CalibrateRequest(
             part=of,
-            batch=max(batch // sharing[process], 1),
+            batch=rows[process],
             interval=asked.interval,
             chunk_size=asked.chunk_size,
             max_tokens=asked.max_tokens,
             seconds=_PART_S,
         )
+        if not rows[process]:
+            return 0.0  # SGLang's router sends it nothing
         answer = supervisor.ask(process, request, Cost)
         return answer.cpu_s / answer.steps
 

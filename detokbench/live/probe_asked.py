@@ -36,14 +36,19 @@ class Asked:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not show in a message that the server repeats."""
-        password = self.server.user.partition(":")[2] if self.server.user else ""
-        return tuple(filter(None, (self.key, password)))
+        user = self.server.user or ""
+        password = user.partition(":")[2]
+        return tuple(filter(None, (self.key, password, _in_base64(user))))
 
     def headers(self) -> dict[str, str]:
         """What every request says beside its body."""
         said = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
         if self.server.user is not None:
-            said["Authorization"] = f"Basic {b64encode(self.server.user.encode()).decode()}"
+            said["Authorization"] = f"Basic {_in_base64(self.server.user)}"
         elif self.key:
             said["Authorization"] = f"Bearer {self.key}"
         return said
+
+
+def _in_base64(text: str) -> str:
+    return b64encode(text.encode()).decode()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
+from detokbench.live.probe_url import interface_path
 from detokbench.live.sse import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Raw:
     ended_s: float = 0.0
     size: int = 0
     """Bytes that came."""
+    path: str = ""
+    """The interface's part of what was asked for, such as ``/v1/completions``."""
 
 
 def stream_limit_bytes(concurrency: int, max_tokens: int) -> int:
@@ -64,7 +67,7 @@ async def fetch_stream(
     session: ClientSession, url: str, body: dict[str, Any], prompt: str, limits: Limits
 ) -> Raw:
     """Send a request and read the answer up to its end or to a limit. Raises nothing for either."""
-    raw = Raw(prompt, sent_s=perf_counter())
+    raw = Raw(prompt, sent_s=perf_counter(), path=interface_path(url))
     try:
         async with asyncio.timeout(limits.seconds) as deadline:
             async with session.post(url, json=body, allow_redirects=False) as response:
@@ -132,5 +135,7 @@ def _ending(error: Exception, raw: Raw) -> tuple[Ended, str]:
     if isinstance(error, aiohttp.ClientPayloadError):
         return "closed", ""
     if isinstance(error, aiohttp.ClientError | ValueError):
-        return "bad-http", f"{type(error).__name__}: {error}".splitlines()[0]
+        # An error's own text may have the whole address in it.
+        says = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        return "bad-http", f"{type(error).__name__}: {says}".splitlines()[0]
     raise error

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-import msgspec
-
 from detokbench.live.counting_chunks import Counted, count_tokens, undo_cumulative
 from detokbench.live.itl import chunk_gaps, mean_itl_s, token_gaps
-from detokbench.live.openai_stream import Answer, error_message, read_answer
+from detokbench.live.openai_stream import Answer, read_answer
+from detokbench.live.probe_errors import MOST_NOTE, http_error, masked, one_line
 from detokbench.live.probe_fetch import Raw
 from detokbench.live.sse import Parsed, parse_stream
 from detokbench.records.probe import MEASURED, RequestFacts, RequestOutcome
@@ -17,7 +16,6 @@ from detokbench.vocab.vocabulary import Vocabulary
 
 _SILENT_SHARE = 0.5
 """Silent for so much of its time at the end, a request was waiting; else it was still streaming."""
-_MOST_NOTE = 200
 _REPLACEMENT = "\ufffd"
 
 
@@ -59,9 +57,11 @@ def judge(raw: Raw, vocabulary: Vocabulary | None, secrets: tuple[str, ...] = ()
     else:
         answer = Answer()
         outcome, note = _without_stream(raw)
+    if outcome == "http-error":
+        note = http_error(raw, secrets)
+    else:
+        note = one_line(masked(note, secrets), MOST_NOTE)
     cumulative = undo_cumulative(answer)
-    for secret in secrets:
-        note = note.replace(secret, "***")
     counted = count_tokens(answer, vocabulary)
     return Judged(raw, outcome, note, answer, cumulative, counted)
 
@@ -70,9 +70,9 @@ def _of_stream(raw: Raw, parsed: Parsed, answer: Answer) -> tuple[RequestOutcome
     if raw.ended == "line" or parsed.too_long:
         return "too-long-line", f"after {raw.size:,} bytes, {_chunks(answer)}"
     if answer.error:
-        return "error-frame", _short(answer.error)
+        return "error-frame", answer.error
     if answer.bad_frame:
-        return "bad-json", _short(answer.bad_frame)
+        return "bad-json", answer.bad_frame
     if answer.done and answer.content:
         return "ok", ""
     return _without_done(raw, parsed, answer)
@@ -98,12 +98,11 @@ def _without_stream(raw: Raw) -> tuple[RequestOutcome, str]:
     if raw.ended == "refused":
         return "refused", raw.why
     if raw.ended == "bad-http":
-        return "bad-http", _short(raw.why)
+        return "bad-http", raw.why
     if raw.status is None:
         return ("timeout", "no answer") if raw.ended == "time" else ("empty", raw.why)
-    body = raw.reads[0][1] if raw.reads else b""
     if raw.status != 200:
-        return "http-error", _short(f"{raw.status}: {_message(body, raw.content_type)}")
+        return "http-error", ""
     return "bad-content-type", f"{raw.content_type or 'none'}, not text/event-stream"
 
 
@@ -116,18 +115,6 @@ def _out_of_time(raw: Raw, answer: Answer) -> tuple[RequestOutcome, str]:
             f"silent for the last {silent_s:.1f} s of {seconds:.1f}, {_chunks(answer)}",
         )
     return "endless", f"still sending after {seconds:.1f} s, {_chunks(answer)}"
-
-
-def _message(body: bytes, content_type: str) -> str:
-    try:
-        return error_message(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return f"{content_type or 'no content type'}, {len(body):,} bytes"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST_NOTE else f"{line[: _MOST_NOTE - 1]}…"
 
 
 def facts_of(judged: Judged, first_sent_s: float) -> RequestFacts:

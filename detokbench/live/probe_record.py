@@ -90,8 +90,8 @@ def _warnings(details: ProbeDetails) -> list[str]:
     warnings = []
     if details.client.is_bound:
         warnings.append(
-            f"client-bound: this process used {details.client.cpu_share:.0%} of a core, so the "
-            "gaps may be its own; lower --concurrency, or run several probes"
+            f"client-bound: this process used {100 * details.client.cpu_share:.0f} % of a core, "
+            "so the gaps may be its own; lower --concurrency, or run several probes"
         )
     if not details.client.parsed_late:
         warnings.append("some streams were parsed while others came: their gaps may be longer")

@@ -57,6 +57,15 @@ def parse_server(url: str, api: Api) -> Server:
     )
 
 
+def interface_path(url: str) -> str:
+    """``/v1/completions`` of the address asked; what stands in front of it may be a secret: …"""
+    path = urlsplit(url).path
+    found = re.search(r"/v\d+(/chat)?/completions$", path)
+    if found is None:
+        return ""
+    return found[0] if found.start() == 0 else f"…{found[0]}"
+
+
 def _joined(parts: SplitResult, path: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, path, parts.query, ""))

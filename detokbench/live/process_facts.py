@@ -28,6 +28,7 @@ def _of_one(view: RunView, name: str) -> ProcessFacts:
         longest_block_s=done.longest_block_ns * 1e-9 if done.longest_block_ns else None,
         memory=_thinned(view.answers.memory.get(name, []), view.engine.start_ns),
         states_left=done.states_left,
+        ids=done.last.ids if name in view.processes.decoding else None,
     )
 
 

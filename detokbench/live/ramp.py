@@ -1,7 +1,8 @@
 """Walk up the batches until the host falls behind, then halve the gap: the live B*.
 
 A run that looks broken is run again, and counts only if the second one is too: whatever else the
-machine does breaks a run now and then, and never mends one.
+machine does breaks a run now and then, and never mends one. A run that cannot be judged, since
+others had taken its CPU, is repeated; one that still cannot counts as holding for the walk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from detokbench.records.pipeline import PipelineDetails, RunFacts, RunOf
 Progress = Callable[[str, float], None]
 DEPTHS = (0.8, 1.0, 1.2)
 """Batches, in parts of the live B*, whose queue is drawn over time."""
+_REPEATS = 2  # of a run that cannot be judged
 _WIDTH = 0.03  # of B*: where the bisection ends
 
 
@@ -53,7 +55,7 @@ def walk(
 
     def breaks(batch: int, of: RunOf) -> bool:
         progress(f"B = {batch}", 0.5)
-        return bool(run(batch, of).broken) and bool(run(batch, of).broken)
+        return all(judged(lambda: run(batch, of)).broken for _ in range(2))
 
     progress("measuring the parts", 0.1)
     details.prediction = predict(supervisor, asked, batches)
@@ -71,6 +73,16 @@ def walk(
     for depth in DEPTHS:
         progress(f"at {depth} of B*", 0.9)
         run(max(round(depth * details.live_batch), 1), "depth")
+
+
+def judged(run: Callable[[], RunFacts]) -> RunFacts:
+    """The first run that can be judged, of three; else the last."""
+    facts = run()
+    for _ in range(_REPEATS):
+        if not facts.not_judged:
+            break
+        facts = run()
+    return facts
 
 
 def bisect(low: int, high: int, breaks: Callable[[int], bool]) -> tuple[int, int]:

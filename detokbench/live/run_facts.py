@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from detokbench.bench.machine import usable_cpus
+from detokbench.live.cpu_load import cpu_loads
 from detokbench.live.delivery import Delivery, delivery_of
-from detokbench.live.judge import why_broken
+from detokbench.live.judge import Verdict, judge
 from detokbench.live.one_run import Answers
 from detokbench.live.plan import EngineFacts
 from detokbench.live.process_facts import process_facts
@@ -25,16 +27,21 @@ def run_facts(answers: Answers, asked: Asked, of: RunOf) -> RunFacts:
     delivery = delivery_of(view)
     processes = process_facts(view)
     itl = quantiles(gap for done in answers.done.values() for gap in done.itl)
+    loads = _loads(view, processes)
     return RunFacts(
         of=of,
         batch=answers.request.batch,
         window_s=view.window_s,
         **_schedule(view.engine),
         ids=round(view.totals[ENGINE].last(lambda s: s.ids)),
+        rows_per_step=_rows_per_step(view),
+        steps_share=_steps_share(view),
         itl=itl,
         gap=quantiles(gap for done in answers.done.values() for gap in done.gaps),
         **delivery._asdict(),
-        broken=_why_broken(view, delivery, itl.mean, processes),
+        **_judge(view, delivery, itl.mean, loads)._asdict(),
+        busiest_cpu_share=_busiest(view, loads),
+        engine_cpu_share=loads.get(ENGINE, 0.0),
         hops=_hops(answers),
         processes=processes,
         **_checked(answers),
@@ -58,11 +65,23 @@ def _schedule(engine: EngineFacts) -> dict[str, Any]:
     }
 
 
-def _why_broken(
-    view: RunView, delivery: Delivery, itl_s: float | None, processes: list[ProcessFacts]
-) -> str:
-    asked, host = view.asked, view.processes.host
-    return why_broken(
+def _loads(view: RunView, processes: list[ProcessFacts]) -> dict[str, float]:
+    """The part of its CPUs that the run keeps busy, for each process."""
+    usable = usable_cpus()
+    shares = {process.name: process.cpu_share or 0.0 for process in processes}
+    return cpu_loads(shares, view.processes.cpus(usable), len(usable))
+
+
+def _busiest(view: RunView, loads: dict[str, float]) -> float:
+    """Of the CPUs that the host's processes are on: engine and clients may be slow without them."""
+    return max((loads.get(name, 0.0) for name in view.processes.host), default=0.0)
+
+
+def _judge(
+    view: RunView, delivery: Delivery, itl_s: float | None, loads: dict[str, float]
+) -> Verdict:
+    asked = view.asked
+    return judge(
         asked.topology,
         chunks_per_token=delivery.typical_chunks_per_token,
         interval=asked.interval,
@@ -70,7 +89,8 @@ def _why_broken(
         itl_s=itl_s,
         t_step_s=asked.t_step_s,
         steps_share=_steps_share(view),
-        busiest_share=max((p.cpu_share or 0.0 for p in processes if p.name in host), default=0.0),
+        busiest_cpu=_busiest(view, loads),
+        engine_cpu=loads.get(ENGINE, 0.0),
     )
 
 
@@ -79,6 +99,12 @@ def _steps_share(view: RunView) -> float:
     engine, asked_s = view.engine, view.answers.request.duration_s
     due = min(asked_s, (engine.end_ns - engine.start_ns) * 1e-9) / view.asked.t_step_s
     return min(engine.steps / due, 1.0) if due >= 1 else 1.0
+
+
+def _rows_per_step(view: RunView) -> float | None:
+    """Ids a step of the engine: the rows that ran, within the window."""
+    steps = view.gained((ENGINE,), lambda s: s.steps)
+    return view.gained((ENGINE,), lambda s: s.ids) / steps if steps > 0 else None
 
 
 def _hops(answers: Answers) -> list[Hop]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from detokbench.live.plan import RunRequest, Topology
+from detokbench.live.plan import Topology
 
 ENGINE, CLIENTS = "engine", "clients"
 _MODULES = {
@@ -84,13 +85,13 @@ def _names(kind: str, count: int) -> tuple[str, ...]:
     return (kind,) if count == 1 else tuple(f"{kind}-{number}" for number in range(count))
 
 
-def route_of(topology: Topology, request: RunRequest) -> Route:
+def route_of(topology: Topology, targets: int, front_ends: int) -> Route:
     """vLLM deals requests to front ends in turn. SGLang picks a detokenizer by hash.
 
-    As its ``MultiDetokenizerRouter`` (0.5.23): by the hash of the front end where there are
-    several, else of the request. Its router is a process of its own; here the engine does it.
+    As its ``MultiDetokenizerRouter`` (0.5.23, managers/multi_tokenizer_mixin.py): by the hash of
+    the front end's address where there are several, else of the request, so that a detokenizer may
+    get nothing. Its router is a process of its own; here the engine does it.
     """
-    targets, front_ends = len(request.sends_to), request.front_ends
     if targets == 1:
         return lambda number: 0
     if topology == "vllm":
@@ -98,3 +99,10 @@ def route_of(topology: Topology, request: RunRequest) -> Route:
     if front_ends > 1:
         return lambda number: zlib.crc32(f"front-end-{number % front_ends}".encode()) % targets
     return lambda number: zlib.crc32(f"request-{number}".encode()) % targets
+
+
+def rows_each(topology: Topology, targets: int, front_ends: int, batch: int) -> list[int]:
+    """How many of a batch's requests each of the next processes gets."""
+    route = route_of(topology, targets, front_ends)
+    counted = Counter(map(route, range(batch)))
+    return [counted[target] for target in range(targets)]

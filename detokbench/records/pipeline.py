@@ -53,6 +53,8 @@ class ProcessFacts(msgspec.Struct, kw_only=True):
     """(seconds since the first step, resident bytes), at even distances."""
     states_left: int
     """Requests whose state it still held at the end."""
+    ids: int | None = None
+    """Ids that it decoded; None for one that decodes none, and in older records."""
 
 
 class Point(msgspec.Struct, array_like=True):
@@ -97,7 +99,18 @@ class RunFacts(msgspec.Struct, kw_only=True):
     lag_s_per_s: float
     """Seconds by which the text falls behind the engine each second."""
     broken: str
-    """Why the host does not keep up; empty where it does."""
+    """Why the host does not keep up; empty where it does, or where that cannot be told."""
+    not_judged: str = ""
+    """What looks as if it did not keep up, while others had taken its CPU."""
+    busiest_cpu_share: float | None = None
+    """Of the CPUs of the host, the most that the run's processes keep one busy; None in older
+    records, as are the next three."""
+    engine_cpu_share: float | None = None
+    """The same of the engine's CPU."""
+    rows_per_step: float | None = None
+    """Rows that ran at a time: ids a step, the mean over the window. ``batch`` is the most."""
+    steps_share: float | None = None
+    """Steps done of those that were due."""
     hops: list[Hop]
     processes: list[ProcessFacts]
     checked: int

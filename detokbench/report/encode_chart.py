@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
 from detokbench.records.encode import ArrivalCell
 from detokbench.records.schema import Record
 from detokbench.report.charts import COLOURS, caption, figures
-from detokbench.report.encode_figures import EncodeFigures
+from detokbench.report.encode_figures import GROWING_PATH, EncodeFigures
 from detokbench.report.units import count, milliseconds
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MS = 1e-3
-_MOST_COLUMNS = 2
+_MOST_IN_A_ROW = 3
 _WAYS = {
     "direct": (COLOURS[1], "o"),
     "executor": (COLOURS[0], "s"),
@@ -36,8 +36,8 @@ def encode_figure(record: Record) -> Figure | None:
     count_of_panels = bool(encode.calls) + len(lengths) + bool(encode.details.stalls)
     if not count_of_panels:
         return None
-    columns = min(count_of_panels, _MOST_COLUMNS)
-    rows = ceil(count_of_panels / columns)
+    rows = ceil(count_of_panels / _MOST_IN_A_ROW)
+    columns = ceil(count_of_panels / rows)
     figure = figure_class(figsize=(5.6 * columns + 0.4, 4.4 * rows), layout="constrained")
     panels = iter([figure.add_subplot(rows, columns, n + 1) for n in range(count_of_panels)])
     if encode.calls:
@@ -110,7 +110,7 @@ def _draw_waits(axes: Axes, encode: EncodeFigures, length: int) -> None:
         f"Prompts of {count(length)} ids arrive\n(line: median; dotted: worst; open: some given up)"
     )
     axes.set_title(title, fontsize=10)
-    axes.legend(fontsize=8, loc="upper left")
+    axes.legend(fontsize=8, loc="best")
 
 
 def _waits(cells: list[ArrivalCell], field: str) -> list[tuple[float, float]]:
@@ -123,18 +123,14 @@ def _rate_label(rate: float, load: float | None) -> str:
 
 
 def _draw_stalls(axes: Axes, encode: EncodeFigures) -> None:
-    """p99 of the gaps where there are enough of them, else the worst."""
+    """The worst gaps, measured, beside what the model says of the worst."""
     details = encode.details
-    has_p99 = all(cell.p99_s is not None for cell in details.stalls)
     for path, (colour, marker) in _PATHS.items():
-        cells = encode.stalls(path)
-        gaps = [(cell.length, cell.p99_s if has_p99 else cell.worst_s) for cell in cells]
-        _line(axes, [(n, gap / _MS) for n, gap in gaps if gap], colour, marker, path)
-    modelled = [(c.length, c.modelled_worst_s) for c in encode.stalls("fast")]
-    _line(
-        axes, [(n, s / _MS) for n, s in modelled if s], _PATHS["fast"][0], None,
-        "fast, worst, modelled", dashes="--",
-    )  # fmt: skip
+        gaps = [(cell.length, cell.worst_s) for cell in encode.stalls(path)]
+        _line(axes, _in_ms(gaps), colour, marker, f"{path}, measured")
+    modelled = [(c.length, c.modelled_worst_s) for c in encode.stalls(GROWING_PATH)]
+    colour, _ = _PATHS[GROWING_PATH]
+    _line(axes, _in_ms(modelled), colour, None, f"{GROWING_PATH}, modelled", dashes="--")
     axes.axhline(details.t_step_s / _MS, color=_GREY, linestyle=":", linewidth=1)
     lengths = sorted({cell.length for cell in details.stalls})
     axes.annotate(
@@ -144,14 +140,17 @@ def _draw_stalls(axes: Axes, encode: EncodeFigures) -> None:
     _length_axis(axes, lengths)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("ids in the admitted prompt")
-    which = "p99" if has_p99 else "worst"
-    axes.set_ylabel(f"{which} ITL of the others, ms (measured)")
+    axes.set_ylabel("worst ITL of the others, ms")
     axes.set_title(
         f"{details.streams} streams while prompts are admitted\n(one every "
         f"{details.admit_every} steps)",
         fontsize=10,
     )
     axes.legend(fontsize=8, loc="upper left")
+
+
+def _in_ms(points: Iterable[tuple[int, float | None]]) -> list[tuple[float, float]]:
+    return [(length, seconds / _MS) for length, seconds in points if seconds]
 
 
 def _line(

@@ -8,6 +8,8 @@ from detokbench.records.schema import Metric, Record, Row
 
 GROWING_PATH = "fast"
 """The path whose first token costs the more the longer the prompt is."""
+_LEAST_S = 1e-6
+"""Less cannot be told on a loop: a step less an ordinary one may come out below zero."""
 
 
 class EncodeFigures:
@@ -58,18 +60,14 @@ class EncodeFigures:
         """By rising length."""
         return [cell for cell in self.details.stalls if cell.path == path]
 
-    def first_tokens(self, path: str) -> list[tuple[int, float]]:
-        """``(ids of prompt, seconds of admission and first token)``, timed on their own."""
-        points = []
-        for row in self.record.rows:
-            if (row.path, row.metric) == (path, "first_token") and row.median and row.prompt_len:
-                admit = self._rows.get((path, "admit", 1, None, row.prompt_len))
-                points.append((row.prompt_len, row.median + ((admit and admit.median) or 0.0)))
-        return sorted(points)
-
     def stalling_length(self) -> float | None:
-        """From how many ids on an admission takes longer than a T_step; None if none does."""
-        return length_that_blocks(self.first_tokens(GROWING_PATH), self.details.t_step_s)
+        """From how many ids on an admission blocked the loop for longer than a T_step.
+
+        By the measured medians, and between two lengths by a power of the length. 0 where the
+        shortest did, None where none did.
+        """
+        points = [(c.length, max(c.blocked_s, _LEAST_S)) for c in self.stalls(GROWING_PATH)]
+        return length_that_blocks(points, self.details.t_step_s)
 
 
 def _names(record: Record, metric: Metric) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from detokbench.records.encode import ArrivalCell
+from detokbench.records.encode import ArrivalCell, StallCell
 from detokbench.records.schema import Record
 from detokbench.report.encode_figures import GROWING_PATH, EncodeFigures
 from detokbench.report.units import count, duration, microseconds, significant, times
 
 _CLEARLY = 0.9  # a wait below this share of another counts as shorter
 _HELD, _FREE = 0.8, 0.5
+_ADVICE = (
+    " Admit longer ones in another thread or process, or by a path that does not decode the prompt."
+)
 
 
 def read_encode(record: Record) -> list[str]:
@@ -76,14 +79,14 @@ def _threads(figures: EncodeFigures) -> str | None:
         return None
     if not (alone.median and one.median and all_threads.median):
         return None
-    gain = "; it gains nothing here"
+    gain = "; nothing is gained here"
     if all_threads.median < _CLEARLY * alone.median:
         more_threads = all_threads.median < _CLEARLY * one.median
-        gain = ", for cores that the loop lacks meanwhile" if more_threads else ""
+        gain = f"; meanwhile the call keeps {threads} cores busy" if more_threads else ""
     return (
-        f"{batch} prompts of {count(length)} ids in one call: {times(alone.median / one.median)} "
-        f"as fast on one thread as one by one, {times(alone.median / all_threads.median)} on "
-        f"{threads}{gain}."
+        f"A list of {batch} prompts of {count(length)} ids in one call, against one call each: "
+        f"{times(alone.median / one.median)} the speed on 1 thread, "
+        f"{times(alone.median / all_threads.median)} on {threads} threads{gain}."
     )
 
 
@@ -142,28 +145,30 @@ def _load(cell: ArrivalCell | None) -> str:
 
 
 def _stall(figures: EncodeFigures) -> str | None:
-    points = figures.first_tokens(GROWING_PATH)
-    if not points:
+    """From which length on an admission stalls the others, by the measured medians."""
+    cells = figures.stalls(GROWING_PATH)
+    if not cells:
         return None
-    t_step_s, ids = figures.details.t_step_s, figures.stalling_length()
-    longest, cost_s = points[-1]
-    step = f"a T_step ({duration(t_step_s)})"
+    longest, ids = cells[-1], figures.stalling_length()
+    step = f"a T_step ({duration(figures.details.t_step_s)})"
     if ids is None:
-        limit = f"no prompt up to {count(longest)} ids stalls the others for {step}"
+        limit = f"no prompt up to {count(longest.length)} ids stalled the others for {step}"
     elif ids == 0:
-        limit = f"even a prompt of {count(points[0][0])} ids stalls the others for over {step}"
+        limit = f"even a prompt of {count(cells[0].length)} ids stalled the others for over {step}"
     else:
-        limit = f"a prompt stalls the others for over {step} from about {_round(ids)} ids on"
-    measured = [cell for cell in figures.stalls(GROWING_PATH) if cell.length == longest]
-    seen = ""
-    if measured and measured[0].worst_s is not None:
-        seen = f", and their worst gap was {duration(measured[0].worst_s)} (measured)"
-    return (
-        f"Admission under {GROWING_PATH}: {limit}; {count(longest)} ids "
-        f"take {duration(cost_s)}{seen}. Admit longer ones in another thread or process, or by a "
-        "path that does not decode the prompt."
-    )
+        limit = (
+            f"a prompt stalls the others for over {step} from about {significant(ids, 2)} ids on, "
+            "between measured lengths"
+        )
+    advice = "" if ids is None else _ADVICE
+    return f"Admission under {GROWING_PATH}: {limit}; {_stalled(longest)}.{advice}"
 
 
-def _round(ids: float) -> str:
-    return significant(ids, 2)
+def _stalled(cell: StallCell) -> str:
+    blocked = duration(cell.blocked_s) if cell.blocked_s > 0 else "no time that can be told"
+    modelled, worst = "", ""
+    if cell.modelled_blocked_s is not None:
+        modelled = f" (modelled: {duration(cell.modelled_blocked_s)})"
+    if cell.worst_s is not None:
+        worst = f", and the others' worst gap was {duration(cell.worst_s)}"
+    return f"{count(cell.length)} ids took {blocked} in the median{modelled}{worst}"

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from detokbench.model.latency import sample_floor
 from detokbench.records.encode import ArrivalCell, StallCell
 from detokbench.records.schema import Record, Row
 from detokbench.report.encode_figures import EncodeFigures
+from detokbench.report.encode_notes import (
+    arrival_note,
+    encode_warnings,
+    spread_percent,
+    stall_note,
+)
 from detokbench.report.encode_reading import read_encode
 from detokbench.report.units import count, digits_for, milliseconds, rate, significant, times
 
@@ -20,7 +25,6 @@ _WIDE = 118
 _BROAD = 104
 _MEDIUM = 86
 _NARROW = 72
-_DISTURBED = 1.5  # wall time over CPU time of work that waits for nothing
 
 
 class _Column(NamedTuple):
@@ -40,15 +44,15 @@ def print_encode(record: Record, console: Console) -> None:
         console.print(_batch_table(figures, console.width))
     if figures.details.arrivals:
         console.print(_arrival_table(figures, console.width))
-        console.print(_arrival_note(figures), highlight=False)
+        console.print(arrival_note(figures), highlight=False)
     if figures.details.stalls:
         console.print(_stall_table(figures, console.width))
-        console.print(_stall_note(figures), highlight=False)
+        console.print(stall_note(figures), highlight=False)
     for entry in record.not_applicable:
         console.print(f"n/a {entry.path}: {entry.why}.", highlight=False)
     for sentence in read_encode(record):
         console.print(f"• {sentence}", highlight=False, markup=False)
-    for warning in _warnings(figures):
+    for warning in encode_warnings(figures):
         console.print(f"! {warning}", highlight=False, markup=False, style="yellow")
 
 
@@ -124,10 +128,8 @@ def _us_an_id(row: Row, ids: float) -> str:
 
 
 def _spread(row: Row) -> str:
-    """Half the interval, in per cent of the median."""
-    if row.ci_low is None or row.ci_high is None or not row.median:
-        return "–"
-    return f"{50 * (row.ci_high - row.ci_low) / row.median:.0f}"
+    spread = spread_percent(row)
+    return "–" if spread is None else f"{spread:.0f}"
 
 
 def _batch_table(figures: EncodeFigures, width: int) -> Table:
@@ -218,17 +220,6 @@ def _wait(seconds: float | None) -> str:
     return "–" if seconds is None else milliseconds(seconds)
 
 
-def _arrival_note(figures: EncodeFigures) -> str:
-    details = figures.details
-    idle = "" if details.idle_blocked_s is None else f" (idle: {_wait(details.idle_blocked_s)})"
-    return (
-        f"wait: from arrival until the ids are there, that is TTFT added, {details.duration_s:g} s "
-        f"of Poisson arrivals; p99 from {sample_floor(99)} requests on. blocked: the loop's "
-        f"longest stand-still{idle}. micro-batch: at most {details.max_batch} prompts, at most "
-        f"{milliseconds(details.wait_s)} ms."
-    )
-
-
 def _stall_table(figures: EncodeFigures, width: int) -> Table:
     columns = [
         _Column("\npath"),
@@ -236,9 +227,9 @@ def _stall_table(figures: EncodeFigures, width: int) -> Table:
         _Column("ITL ms\nmedian", _MEDIUM),
         _Column("\np99"),
         _Column("\nworst"),
-        _Column("worst\nmodel", _NARROW),
+        _Column("worst\nmodelled", _BROAD),
         _Column("blocked ms\nmedian"),
-        _Column("blocked\nmodel"),
+        _Column("\nmodelled", _NARROW),
         _Column("\nworst", _BROAD),
         _Column("\nCPU", _WIDE),
         _Column("step\nms", _WIDE),
@@ -272,42 +263,3 @@ def _short(seconds: float | None) -> str:
     if seconds is None:
         return "–"
     return "<0.001" if seconds < 1e-6 else significant(seconds / 1e-3, 2)
-
-
-def _stall_note(figures: EncodeFigures) -> str:
-    details = figures.details
-    return (
-        f"{details.streams} streams stepped every {milliseconds(details.t_step_s)} ms (given), a "
-        f"request admitted every {details.admit_every} steps; their gaps, measured; p99 from "
-        f"{sample_floor(99)} gaps on. blocked: admission and first token; model: both timed on "
-        "their own (worst: T_step and both)."
-    )
-
-
-def _warnings(figures: EncodeFigures) -> list[str]:
-    record, details = figures.record, figures.details
-    warnings = list(record.warnings)
-    if record.partial:
-        warnings.append(
-            f"partial: {record.settings['processes_finished']} of {record.settings['processes']} "
-            f"processes, {len(details.arrivals)} streams of arrivals and {len(details.stalls)} of "
-            "steps were finished"
-        )
-    disturbed = [
-        cell
-        for cell in details.stalls
-        if cell.blocked_s > _DISTURBED * cell.blocked_cpu_s and cell.blocked_s > details.t_step_s
-    ]
-    if disturbed:
-        warnings.append(
-            f"in {len(disturbed)} of {len(details.stalls)} streams of steps the loop was blocked "
-            f"for over {_DISTURBED} times the CPU it used: others had the CPUs meanwhile"
-        )
-    if any(None in row.samples for row in record.rows if row.metric.startswith("encode")):
-        warnings.append(
-            "some costs of calls lack a process whose line had no slope above zero: the machine "
-            "was disturbed while it ran"
-        )
-    if not any(row.ci_low is not None for row in record.rows) and record.rows:
-        warnings.append("too few processes for intervals: run without --quick to judge differences")
-    return warnings

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from detokbench.model.curves import Measured
-from detokbench.model.queue import merged_chunks_per_step, queue_state
-from detokbench.records.pipeline import PipelineDetails, Prediction, RunFacts, details_of
+from detokbench.live.judge import LAG_AT_MOST, STEPS_AT_LEAST
+from detokbench.live.topology import CLIENTS
+from detokbench.records.pipeline import PipelineDetails, RunFacts, details_of
 from detokbench.records.schema import Record
-from detokbench.report.units import duration, percent, significant
-
-_CHUNK_PARTS = {"queue", "HTTP"}
+from detokbench.report.pipeline_found import live_batch
+from detokbench.report.pipeline_model import (
+    merges,
+    overload_at,
+    step_share,
+)
+from detokbench.report.pipeline_needs import ramp_needs, run_needs
+from detokbench.report.pipeline_verdicts import at_batch, busiest_process, steps_share, verdict
+from detokbench.report.units import duration, percent, share, times
 
 
 def read_pipeline(record: Record) -> list[str]:
@@ -18,46 +22,36 @@ def read_pipeline(record: Record) -> list[str]:
     details = details_of(record)
     if details.prediction is None:
         sentences = [_kept_up(run, details) for run in details.runs]
-        sentences += [_text(details), _clients(details)]
+        sentences += [run_needs(run, details) for run in details.runs]
     else:
-        sentences = [_found(details), _who(details), _above(details), _text(details)]
-        sentences.append(_clients(details))
+        sentences = [live_batch(details), _who(details), ramp_needs(details), _above(details)]
+    sentences += [_no_work(details), _text(details), _clients(details)]
     return [sentence for sentence in sentences if sentence]
 
 
 def _kept_up(run: RunFacts, details: PipelineDetails) -> str:
+    at = at_batch(run)
     if run.broken:
-        return f"At B = {run.batch} the host does not keep up: {run.broken}."
-    busiest = max(run.processes, key=lambda process: process.cpu_share or 0)
+        return f"{at[0].upper()}{at[1:]} the host does not keep up: {run.broken}."
+    if run.not_judged:
+        return f"{at[0].upper()}{at[1:]} the run is {verdict(run)}.{_idle(run)}"
+    busiest = busiest_process(run, details)
+    how = "" if busiest is None else f": the busiest process of the host, {busiest.name}, uses "
+    how += "" if busiest is None else f"{percent(busiest.cpu_share or 0)} % of a core"
+    return f"{at[0].upper()}{at[1:]} the host keeps up{how}."
+
+
+def _idle(run: RunFacts) -> str:
+    """Why a late host is not the run's own fault, and what to do."""
+    is_engine = run.not_judged.startswith("the scheduler")
+    busy = run.engine_cpu_share if is_engine else run.busiest_cpu_share
+    if run.is_client_bound or busy is None:
+        return ""
+    which = "The engine's CPU" if is_engine else "No CPU of the host"
+    kept = "for only" if is_engine else "for more than"
     return (
-        f"At B = {run.batch} the host keeps up: the busiest process, {busiest.name}, uses "
-        f"{percent(busiest.cpu_share or 0)} % of a core."
-    )
-
-
-def live_error(details: PipelineDetails) -> float | None:
-    """The live B* over the predicted one, less one; None where either is missing."""
-    predicted = details.prediction and details.prediction.batch
-    if not predicted or details.live_batch is None:
-        return None
-    return details.live_batch / predicted - 1
-
-
-def _found(details: PipelineDetails) -> str:
-    prediction = details.prediction
-    assert prediction is not None
-    if details.live_batch is None:
-        if details.live_low is None:
-            return "The walk was ended before it found where the host falls behind."
-        return (
-            f"The host keeps up at all batches to {details.live_low}; by its parts it would fall "
-            f"behind at {prediction.answer}."
-        )
-    error = live_error(details)
-    beside = "" if error is None else f", {100 * error:+.0f} % beside the predicted"
-    return (
-        f"Live B* = {significant(details.live_batch, 3)} (kept up at {details.live_low}, not at "
-        f"{details.live_high}){beside} {prediction.answer}."
+        f" {which} was busy with this run {kept} {share(busy)} of the time: make it again on an "
+        "idle machine."
     )
 
 
@@ -72,10 +66,18 @@ def _who(details: PipelineDetails) -> str:
     shares = ", ".join(
         f"{part.part} {percent(part.seconds / total)} %"
         for part in sorted(parts, key=lambda part: -part.seconds)
+        if part.process != CLIENTS
+    )
+    reading = sum(part.seconds for part in parts if part.process == CLIENTS) / total
+    theirs = (
+        f"; {percent(reading)} % is reading by the clients, which a server does not pay: B* is "
+        "too low by that"
+        if reading
+        else ""
     )
     return (
         f"What decides is {prediction.busiest}: {duration(total / last)} a sequence and step at "
-        f"B = {last}, of which {shares}."
+        f"B = {last}, of which {shares}{theirs}."
     )
 
 
@@ -86,72 +88,57 @@ def _above(details: PipelineDetails) -> str:
     if not late or prediction is None:
         return ""
     run = max(late, key=lambda run: run.batch)
-    seen = (
-        f"At B = {run.batch} there were {run.typical_chunks_per_token:.2f} chunks a token and the "
-        f"text fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
-    )
+    if is_short_of_steps(run, details):
+        return (
+            f"At B = {run.batch} the engine did {share(steps_share(run, details.t_step_s))} of the "
+            f"steps due; the measured parts predict "
+            f"{share(step_share(details, prediction, run.batch))} (T_step over what "
+            f"{prediction.busiest} takes for a step)."
+        )
     model = overload_at(details, prediction, run.batch)
+    seen = f"fell behind by {1e3 * max(run.lag_s_per_s, 0):.0f} ms a second"
+    predicted = f"{1e3 * model.lag_s_per_s:.0f} ms"
+    if details.topology != "vllm":
+        return (
+            f"At B = {run.batch} the text {seen}; the measured parts predict {predicted} a second."
+        )
     return (
-        f"{seen}; by the parts it would be {model.chunks_per_token:.2f} and "
-        f"{1e3 * model.lag_s_per_s:.0f} ms{_why(details, run.batch)}."
+        f"At B = {run.batch} there were {run.typical_chunks_per_token:.2f} chunks a token and the "
+        f"text {seen}; the measured parts predict {model.chunks_per_token:.2f} chunks a token and "
+        f"{predicted}. {_why(details, run.batch)}"
     )
+
+
+def is_short_of_steps(run: RunFacts, details: PipelineDetails) -> bool:
+    """Whether a run is late in the engine: steps are missing, and the text follows what is done."""
+    missing = steps_share(run, details.t_step_s) < STEPS_AT_LEAST
+    return missing and run.lag_s_per_s <= LAG_AT_MOST
 
 
 def _why(details: PipelineDetails, batch: int) -> str:
     """Why vLLM's front end merges, or does not."""
-    if details.topology != "vllm":
+    if merges(details, batch):
+        return (
+            f"A step here is one slice of the loop (up to {details.chunk_size} rows): while steps "
+            "wait, readers get no turn, and what they have not read merges."
+        )
+    return (
+        f"A step here is several slices of {details.chunk_size} rows: readers get a turn between "
+        "two of them, so that nothing merges and the text falls behind."
+    )
+
+
+def _no_work(details: PipelineDetails) -> str:
+    """SGLang's detokenizers that no front end's hash leads to."""
+    idle = [
+        process.name
+        for process in (details.runs[-1].processes if details.runs else [])
+        if process.ids == 0 and process.name.startswith("detokenizer") and details.runs[-1].ids
+    ]
+    if not idle:
         return ""
-    if merges(details, batch):
-        return ", for a step of one slice leaves readers no turn while steps wait"
-    return ", for a step of several slices gives readers a turn, so that nothing merges"
-
-
-def host_at(prediction: Prediction, batch: float) -> float:
-    """Seconds a step of the busiest CPU, by the measured parts."""
-    return Measured(tuple(map(float, prediction.batches)), tuple(prediction.host_s))(batch)
-
-
-class Overload(NamedTuple):
-    """What a reader sees at one batch, by the measured parts."""
-
-    chunks_per_token: float
-    itl_s: float
-    lag_s_per_s: float
-
-
-def merges(details: PipelineDetails, batch: int) -> bool:
-    """Whether unread chunks merge under overload: where a step is one slice of the loop.
-
-    While steps wait, vLLM's output handler goes from one to the next without a turn of the loop;
-    only between two slices of a step do readers get one.
-    """
-    return details.topology == "vllm" and batch / details.front_ends <= details.chunk_size
-
-
-def overload_at(details: PipelineDetails, prediction: Prediction, batch: int) -> Overload:
-    """Chunks that merge spare their own cost; what is left over T_step makes the text lag."""
-    t_step_s, due = details.t_step_s, 1 / details.interval
-    host_s = host_at(prediction, batch)
-    chunks = 1.0
-    if merges(details, batch):
-        fixed_s, chunk_s = _front_end_parts(prediction, batch)
-        merged = merged_chunks_per_step(batch, fixed_s, chunk_s, t_step_s)
-        chunks = 0.0 if merged is None else merged
-        host_s = max(fixed_s, min(host_s, t_step_s))
-    state = queue_state(batch, host_s, t_step_s)
-    return Overload(chunks * due, state.itl_s, state.lag_s_per_s)
-
-
-def _front_end_parts(prediction: Prediction, batch: int) -> tuple[float, float]:
-    """Of one front end at a batch: seconds a step without chunks, and seconds a chunk."""
-    chunk_s, fixed_s = {}, {}
-    for at in prediction.batches:
-        parts = [p for p in prediction.parts if p.batch == at and p.process.startswith("front-end")]
-        own = [part for part in parts if part.process == parts[0].process]
-        chunk_s[at] = sum(part.seconds for part in own if part.part in _CHUNK_PARTS) / at
-        fixed_s[at] = sum(part.seconds for part in own if part.part not in _CHUNK_PARTS)
-    at_batch = Measured.from_points
-    return at_batch(fixed_s)(batch), max(at_batch(chunk_s)(batch), 0.0)
+    by = "front end" if details.front_ends > 1 else "request"
+    return f"{', '.join(idle)} got no work: SGLang assigns by {by} (hash)."
 
 
 def _text(details: PipelineDetails) -> str:
@@ -166,10 +153,15 @@ def _text(details: PipelineDetails) -> str:
 
 
 def _clients(details: PipelineDetails) -> str:
+    """The self-test, and what it is for: how far from their limit the clients were."""
     test = details.self_test
     if test is None:
         return ""
+    sent = max(
+        ((run.chunks_per_token or 0) * run.ids / run.duration_s for run in details.runs), default=0
+    )
+    room = f", {times(test.events_per_s / sent)} what a run here sent at most" if sent else ""
     return (
-        f"The clients' process takes {test.events_per_s:,.0f} canned chunks a second in "
-        f"{test.reads_per_s:,.0f} reads, at {percent(test.cpu_share)} % of a core."
+        f"Test of the clients: they could take {test.events_per_s:,.0f} chunks a second{room} "
+        f"(canned streams, {test.events_per_s / test.reads_per_s:.1f} chunks a read)."
     )

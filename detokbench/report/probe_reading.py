@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from detokbench.records.probe import (
     COUNTED_SAYS,
     MEASURED,
-    Comparison,
-    HoldBack,
     ProbeDetails,
     RequestFacts,
     ServerLoad,
     probe_details,
 )
 from detokbench.records.schema import Record
-from detokbench.report.units import duration, significant
-from detokbench.report.verify_text import excerpt, plain, quoted
+from detokbench.report.probe_findings import comparisons_say, hold_back_says, ids_say
+from detokbench.report.units import duration, percent, share, significant
+from detokbench.report.verify_text import plain
 
-_MOST_TEXT = 40
-_NOISE_FACTOR = 2
-"""A hold-back counts where it is longer than the runs without stops differ, so many times."""
+_FEW_TOKENS, _FEW_SHARE = 3, 0.1
+"""Counts so near to each other tell no wrong tokenizer."""
 
 
 def read_probe(record: Record) -> list[str]:
@@ -32,10 +30,10 @@ def read_probe(record: Record) -> list[str]:
         *_counts(details, measured),
         *_fields(details),
         *([] if details.server_load is None else _load(details.server_load)),
-        *([] if details.hold_back is None else _hold_back(details.hold_back)),
-        *_comparisons(details),
-        *_ids(details),
-        f"The client used {details.client.cpu_share:.0%} of a core while it measured.",
+        *hold_back_says(details),
+        *comparisons_say(details),
+        *ids_say(details),
+        f"The client used {share(details.client.cpu_share)} of a core while it measured.",
     ]
 
 
@@ -49,8 +47,8 @@ def _chunks(measured: list[RequestFacts]) -> Iterator[str]:
     others = sum(facts.other_frames for facts in measured)
     yield (
         f"{chunks:,} chunks in {len(measured):,} streams: {empty:,} empty "
-        f"({empty / chunks:.1%}), {broken:,} with U+FFFD; {others:,} role, final and usage frames "
-        "are left out."
+        f"({percent(empty / chunks)} %), {broken:,} with U+FFFD; {others:,} role, final and usage "
+        "frames are left out."
     )
     cumulative = sum(facts.cumulative for facts in measured)
     if cumulative:
@@ -71,16 +69,44 @@ def _counts(details: ProbeDetails, measured: list[RequestFacts]) -> Iterator[str
         f"{tokens:,} tokens, {a_chunk} for each chunk with text; counted by "
         f"{COUNTED_SAYS[details.counted_by]}."
     )
-    for facts in counted:
-        if len(set(facts.totals.values())) > 1:
-            totals = ", ".join(f"{way} {total:,}" for way, total in facts.totals.items())
-            yield f"Counts disagree, first for {plain(facts.prompt)}: {totals}."
-            return
+    differing = [facts for facts in counted if len(set(facts.totals.values())) > 1]
+    if differing:
+        facts = next((facts for facts in differing if _other_tokenizer(facts)), differing[0])
+        totals = ", ".join(f"{way} {total:,}" for way, total in facts.totals.items())
+        yield f"Counts disagree, as for {plain(facts.prompt)}: {totals}{_other_tokenizer(facts)}."
+
+
+def _other_tokenizer(facts: RequestFacts) -> str:
+    """A question where the tokenizer's count is far from the server's; text may come apart
+    into a few tokens more or less than it was made of.
+    """
+    by_text = facts.totals.get("tokenizer")
+    server = [(way, total) for way, total in facts.totals.items() if way != "tokenizer"]
+    if by_text is None or not server:
+        return ""
+    way, total = server[-1]
+    if abs(by_text - total) <= max(_FEW_TOKENS, _FEW_SHARE * total):
+        return ""
+    return f"; is --tokenizer the model's? ({by_text:,} against {way} {total:,})"
+
+
+def percentiles_need(details: ProbeDetails) -> str:
+    """Which options give ITL its percentiles; empty where it has them."""
+    if details.counted_by not in {"usage-total", "none"} or not details.ttft.samples:
+        return ""
+    if "logprobs" in details.fields_refused:
+        return "--tokenizer"
+    return "--tokenizer or --logprobs"
 
 
 def _fields(details: ProbeDetails) -> Iterator[str]:
-    if details.fields_refused:
-        yield f"The server refuses the fields {', '.join(details.fields_refused)}."
+    refused = details.fields_refused
+    if refused:
+        more = "; without ids the text was not checked against them"
+        yield (
+            f"The server refuses the fields {', '.join(refused)}"
+            f"{more if 'return_token_ids' in refused else ''}."
+        )
 
 
 def _load(load: ServerLoad) -> Iterator[str]:
@@ -94,67 +120,3 @@ def _load(load: ServerLoad) -> Iterator[str]:
     if load.itl_s is not None:
         parts.append(f"mean ITL {duration(load.itl_s)}")
     yield f"By the server's own /metrics ({plain(load.engine)}): {', '.join(parts) or 'nothing'}."
-
-
-def _hold_back(hold: HoldBack) -> Iterator[str]:
-    stops = ", ".join(excerpt(stop, 0, _MOST_TEXT) for stop in hold.stop)
-    if hold.held_s is None or hold.later_s is None:
-        yield f"Stop {stops}: no hold-back could be measured, {hold.note}."
-        return
-    noise = hold.noise_s or 0.0
-    where = f"over {hold.characters:,} characters, {hold.repeats} runs each"
-    if hold.held_s > _NOISE_FACTOR * noise:
-        yield (
-            f"Stop {stops}: text is held back {duration(hold.held_s)}, {hold.behind or 0:g} "
-            f"characters (medians; at most {duration(hold.most_held_s or 0)} and "
-            f"{hold.most_behind or 0} characters; {where})."
-        )
-    else:
-        yield (
-            f"Stop {stops}: no hold-back seen beyond {duration(_NOISE_FACTOR * noise)}, twice "
-            f"what runs without it differ by ({where})."
-        )
-    if hold.end_later_s is not None and hold.end_later_s > _NOISE_FACTOR * noise:
-        yield f"With it the whole stream was {duration(hold.end_later_s)} slower."
-
-
-def _comparisons(details: ProbeDetails) -> Iterator[str]:
-    found = details.comparisons
-    if not found:
-        return
-    same = sum(entry.verdict == "same" for entry in found)
-    more = f"; {details.not_compared} more were not compared" if details.not_compared else ""
-    yield f"Streamed text is the answer without a stream in {same} of {len(found)} prompts{more}."
-    yield from (_comparison(entry) for entry in found if entry.verdict != "same")
-
-
-def _comparison(entry: Comparison) -> str:
-    name = plain(entry.prompt)
-    if entry.verdict == "failed":
-        return f"{name}: not compared, {plain(entry.note)}."
-    if entry.verdict == "not-repeatable":
-        return f"{name}: the server does not repeat itself; {plain(entry.note)}."
-    return (
-        f"{name}: streamed text differs from character {entry.at}: {quoted(entry.streamed)} "
-        f"streamed, {quoted(entry.whole)} without a stream."
-    )
-
-
-def _ids(details: ProbeDetails) -> Iterator[str]:
-    ids = details.ids
-    if ids is None:
-        return
-    yield (
-        f"The ids that came give the text that came in {ids.same} of {ids.requests} streams, by "
-        f"the table of bytes of {plain(ids.tokenizer)}."
-    )
-    if ids.unknown_ids:
-        yield (
-            f"{ids.unknown_ids:,} ids are none of {plain(ids.tokenizer)}'s: another tokenizer than "
-            "the server's."
-        )
-    elif ids.at is not None:
-        yield (
-            f"{plain(ids.prompt)}: from character {ids.at} the ids say {quoted(ids.expected)} and "
-            f"the text says {quoted(ids.got)}: the model's ids are not to blame."
-        )

@@ -9,7 +9,7 @@ from detokbench.live.itl import PERCENTILES
 from detokbench.model.latency import SAMPLES_BEYOND, sample_floor
 from detokbench.records.probe import Distribution, ProbeDetails, probe_details
 from detokbench.records.schema import Record
-from detokbench.report.probe_reading import read_probe
+from detokbench.report.probe_reading import percentiles_need, read_probe
 from detokbench.report.units import significant
 from detokbench.report.verify_text import plain
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _MS = 1e-3
-_MOST_NOTE = 60
+_SLACK = 1.1
+_MOST_NOTE = 280
 
 
 def print_probe(record: Record, console: Console) -> None:
@@ -31,21 +32,39 @@ def print_probe(record: Record, console: Console) -> None:
     console.print(_figure_table(details))
     for name, says in details.definitions.items():
         console.print(f"{name}: {says}.", highlight=False, markup=False)
+    needed = percentiles_need(details)
     floors = ", ".join(f"{sample_floor(percent)} for p{percent}" for percent in PERCENTILES)
     console.print(
         f"–: fewer than {SAMPLES_BEYOND} samples lie beyond it ({floors} are needed), or not "
-        "known.",
+        f"known.{f' For percentiles of ITL give {needed}.' if needed else ''}",
         highlight=False,
         markup=False,
     )
     console.print()
     for sentence in read_probe(record):
         console.print(f"• {sentence}", highlight=False, markup=False)
-    warnings = [*record.warnings]
+    warnings = [*record.warnings, *_beyond_asked(details, record.settings["max_tokens"])]
     if record.partial:
         warnings.append("partial: the run was interrupted, and only what had ended is in it")
     for warning in warnings:
         console.print(f"! {plain(warning)}", highlight=False, markup=False, style="yellow")
+
+
+def _beyond_asked(details: ProbeDetails, max_tokens: int) -> Iterator[str]:
+    """A warning where streams had more tokens than were asked for."""
+    # The tokenizer's count of a text may be a little above that of the model.
+    streams = [
+        facts.tokens
+        for facts in details.requests
+        if facts.tokens is not None
+        and facts.tokens > max_tokens * (_SLACK if facts.counted_by == "tokenizer" else 1)
+    ]
+    if streams:
+        yield (
+            f"{len(streams):,} of {len(details.requests):,} streams had more than the "
+            f"{max_tokens:,} tokens asked for, up to {max(streams):,}: the server does "
+            "not keep to max_tokens"
+        )
 
 
 def _heading(record: Record, details: ProbeDetails) -> Iterator[Text]:
@@ -58,7 +77,7 @@ def _heading(record: Record, details: ProbeDetails) -> Iterator[Text]:
         details.api,
         plain(details.model or "no model named"),
         f"{len(details.requests)} requests, {settings['concurrency']} at a time, "
-        f"{settings['max_tokens']} tokens each",
+        f"up to {settings['max_tokens']:,} tokens asked",
     ]
     title = Text(" · ".join(what))
     title.stylize("bold", 0, len("probe"))

@@ -69,6 +69,14 @@ def duration(seconds: float) -> str:
     return f"{significant(seconds / 1e-9, 2)} ns"
 
 
+def given(seconds: float) -> str:
+    """A time that somebody gave, with all its digits: ``4.48 ms``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= 0.9999999 * size:
+            return f"{seconds / size:.10g} {unit}"
+    return f"{seconds / 1e-9:.10g} ns"
+
+
 def percent(share: float) -> str:
     """A share as a number of per cent: two digits, and no more than one place."""
     value = round(100 * share, 1)
