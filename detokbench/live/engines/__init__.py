@@ -1,0 +1,1 @@
+"""The engines' own front ends, unmodified, against a clock in place of the GPU."""
