@@ -13,6 +13,7 @@ from detokbench import __version__
 from detokbench.commands import (
     audit,
     encode,
+    fidelity,
     gpus,
     measure_c,
     models,
@@ -49,6 +50,7 @@ app.command("encode", help=encode.HELP)(encode.encode)
 app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
+app.command("fidelity", help=fidelity.HELP)(fidelity.fidelity)
 app.command("trace", help=trace.HELP)(trace.trace)
 app.command("probe", help=probe.HELP)(probe.probe)
 app.command("show", help=show.HELP)(show.show)

@@ -7,10 +7,11 @@ and deciding what is due is left out of the times; the engine does that without 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from detokbench.bench.check_streams import (
     CheckedStream,
@@ -21,6 +22,7 @@ from detokbench.bench.check_streams import (
 )
 from detokbench.bench.loops import (
     time_finish_checks,
+    time_holds,
     time_prefix_checks,
     time_tail_decodes,
     time_tail_scans,
@@ -29,10 +31,13 @@ from detokbench.bench.plan import Cell
 from detokbench.bench.subjects import Subject, Timing
 from detokbench.model.stream_interval import steps_between_chunks
 from detokbench.model.tail_str import chunk_is_due
+from detokbench.paths.sglang_check import SchedulerCheck
 from detokbench.stops.finish_check import StopCheck
 from detokbench.stops.prefix_check import may_become_stop
 from detokbench.vocab.vocabulary import Vocabulary
 
+ENGINE_CHECKS = "sglang"
+"""The path of a cell whose checks are those of the installed SGLang."""
 _MOST_REQUESTS = 1024
 # Odd and no divisor of usual intervals, so that neighbouring requests are in different phases.
 _STRIDE = 37
@@ -43,14 +48,15 @@ class _Request:
     """One request of a running batch: ``step`` steps of its stream are in ``output``."""
 
     steps: list[list[int]]
-    output: list[int]
+    new_output: Callable[[], Any]
+    output: Any
     step: int = 0
     sent: int = 0
 
     def advance(self) -> None:
         """The next ids arrive; after the last ones, those of a new request with the same text."""
         if self.step == len(self.steps):
-            self.output, self.step, self.sent = [], 0, 0
+            self.output, self.step, self.sent = self.new_output(), 0, 0
         self.output.extend(self.steps[self.step])
         self.step += 1
 
@@ -64,11 +70,18 @@ class RunningBatch:
     """Requests in mid-stream, each one's chunks sent as its own suppressions had it."""
 
     def __init__(
-        self, streams: Sequence[CheckedStream], ids_per_step: int, interval: int = 1
+        self,
+        streams: Sequence[CheckedStream],
+        ids_per_step: int,
+        interval: int = 1,
+        new_output: Callable[[], Any] = list,
     ) -> None:
+        """``new_output`` makes what a request's ids are kept in."""
         self._interval = interval
         self._next = 0
-        self.requests = [_Request(stream.steps(ids_per_step), []) for stream in streams]
+        self.requests = [
+            _Request(stream.steps(ids_per_step), new_output, new_output()) for stream in streams
+        ]
         for number, (request, stream) in enumerate(zip(self.requests, streams, strict=True)):
             held = stream.held_at_steps(ids_per_step)
             for step in range(number * _STRIDE % len(request.steps)):
@@ -112,6 +125,58 @@ class Steps:
         return Timing(ns, n)
 
 
+class Checks(Protocol):
+    """Stop checks on outputs, each timed: nanoseconds, and whether chunks are suppressed."""
+
+    new_output: Callable[[], Any]
+
+    def finish(self, outputs: list[Any], accepted: int) -> int: ...
+    def prefix(self, outputs: list[Any]) -> tuple[int, list[bool]]: ...
+    def tails(self, outputs: list[Any], accepted: int) -> int: ...
+
+
+class OurChecks:
+    """Those of detokbench, which do what SGLang's do.
+
+    Ids are held as SGLang's request holds them, in an array: transformers takes longer to decode a
+    short one than a list.
+    """
+
+    def __init__(self, check: StopCheck) -> None:
+        self._check = check
+        self.new_output: Callable[[], Any] = partial(array, "q")
+
+    def finish(self, outputs: list[Any], accepted: int) -> int:
+        return time_finish_checks(self._check.find, outputs, accepted)
+
+    def prefix(self, outputs: list[Any]) -> tuple[int, list[bool]]:
+        check = self._check
+        return time_prefix_checks(outputs, check.strings, check.window, check.decode)
+
+    def tails(self, outputs: list[Any], accepted: int) -> int:
+        check = self._check
+        return time_tail_decodes(check.decode, check.window.ids, outputs, accepted)
+
+
+class EngineChecks:
+    """Those of the installed SGLang's own request."""
+
+    def __init__(self, check: SchedulerCheck) -> None:
+        self._check = check
+        self.new_output: Callable[[], Any] = partial(array, "q")
+
+    def finish(self, outputs: list[Any], accepted: int) -> int:
+        ns = time_finish_checks(self._check.find, outputs, accepted)
+        self._check.confirm_unfinished()
+        return ns
+
+    def prefix(self, outputs: list[Any]) -> tuple[int, list[bool]]:
+        return time_holds(self._check.suppresses, outputs)
+
+    def tails(self, outputs: list[Any], accepted: int) -> int:
+        return time_finish_checks(self._check.tail, outputs, accepted)
+
+
 class BothChecks:
     """The finish check of requests, then the prefix check of those of them that have a chunk due.
 
@@ -120,10 +185,10 @@ class BothChecks:
     """
 
     def __init__(
-        self, batch: RunningBatch, check: StopCheck, ids_per_step: int, requests_per_chunk: int
+        self, batch: RunningBatch, checks: Checks, ids_per_step: int, requests_per_chunk: int
     ) -> None:
         self._batch = batch
-        self._check = check
+        self._checks = checks
         self._accepted = ids_per_step
         self._requests_per_chunk = requests_per_chunk
         self.limit = max(4, _MOST_REQUESTS // requests_per_chunk)
@@ -133,12 +198,10 @@ class BothChecks:
         return Timing(sum(map(self._check_all, self._batch.advance(count))), count)
 
     def _check_all(self, requests: list[_Request]) -> int:
-        check = self._check
         outputs = [request.output for request in requests]
-        finish_ns = time_finish_checks(check.find, outputs, self._accepted)
+        finish_ns = self._checks.finish(outputs, self._accepted)
         due = self._batch.due(requests)
-        outputs = [request.output for request in due]
-        prefix_ns, held = time_prefix_checks(outputs, check.strings, check.window, check.decode)
+        prefix_ns, held = self._checks.prefix([request.output for request in due])
         for request, was_held in zip(due, held, strict=True):
             if not was_held:
                 request.sent = len(request.output)
@@ -182,34 +245,40 @@ class CheckSubjects:
         if cell.metric == "prefix_scan":
             tails = [tail for stream in streams for tail in stream.tails]
             return Scans(may_become_stop, tails, stops.strings)
-        batch = RunningBatch(streams, accepted, cell.stream_interval or 1)
+        checks = self._checks(cell, check)
+        batch = RunningBatch(streams, accepted, cell.stream_interval or 1, checks.new_output)
         if cell.metric == "both_checks" and cell.stream_interval is not None:
             per_chunk = steps_between_chunks(cell.stream_interval, accepted)
-            return BothChecks(batch, check, accepted, per_chunk)
-        return Steps(batch, _work(cell, check, accepted))
+            return BothChecks(batch, checks, accepted, per_chunk)
+        return Steps(batch, _work(cell, checks, accepted))
+
+    def _checks(self, cell: Cell, check: StopCheck) -> Checks:
+        if cell.path != ENGINE_CHECKS:
+            return OurChecks(check)
+        return EngineChecks(SchedulerCheck(self._vocabulary, check.strings, check.regexes))
 
 
-def _work(cell: Cell, check: StopCheck, accepted: int) -> Callable[[list[list[int]]], int]:
+def _work(cell: Cell, checks: Checks, accepted: int) -> Callable[[list[Any]], int]:
     """What one step of a cell does with the outputs."""
     if cell.metric == "floor":
-        return partial(_timed_finish, lambda _output, _accepted: None, accepted)
+        return partial(_timed_nothing, accepted)
     if cell.metric == "decode":
-        return partial(_timed_decode, check, accepted)
+        return partial(_timed, checks.tails, accepted)
     if cell.metric == "prefix_check":
-        return partial(_timed_prefix, check)
-    return partial(_timed_finish, check.find, accepted)
+        return partial(_timed_prefix, checks)
+    return partial(_timed, checks.finish, accepted)
 
 
-def _timed_finish(find: Callable[..., Any], accepted: int, outputs: list[list[int]]) -> int:
-    return time_finish_checks(find, outputs, accepted)
+def _timed(work: Callable[[list[Any], int], int], accepted: int, outputs: list[Any]) -> int:
+    return work(outputs, accepted)
 
 
-def _timed_decode(check: StopCheck, accepted: int, outputs: list[list[int]]) -> int:
-    return time_tail_decodes(check.decode, check.window.ids, outputs, accepted)
+def _timed_nothing(accepted: int, outputs: list[Any]) -> int:
+    return time_finish_checks(lambda _output, _accepted: None, outputs, accepted)
 
 
-def _timed_prefix(check: StopCheck, outputs: list[list[int]]) -> int:
-    return time_prefix_checks(outputs, check.strings, check.window, check.decode)[0]
+def _timed_prefix(checks: Checks, outputs: list[Any]) -> int:
+    return checks.prefix(outputs)[0]
 
 
 def _widened_tails(streams: Sequence[CheckedStream], check: StopCheck, accepted: int) -> list[str]:

@@ -86,10 +86,17 @@ def time_prefix_checks(
     return perf_counter_ns() - start, held
 
 
+def time_holds(suppresses: Callable[[Any], bool], outputs: Sequence[Any]) -> tuple[int, list[bool]]:
+    """One prefix check of each output by a function that does it all."""
+    start = perf_counter_ns()
+    held = [suppresses(output) for output in outputs]
+    return perf_counter_ns() - start, held
+
+
 def time_tail_decodes(
     decode: Decode,
-    cut: Callable[[list[int], int], list[int]],
-    outputs: Sequence[list[int]],
+    cut: Callable[[Sequence[int], int], Sequence[int]],
+    outputs: Sequence[Sequence[int]],
     accepted: int,
 ) -> int:
     """The tail of each output, cut and decoded."""

@@ -213,7 +213,8 @@ def cells_for(classes: Sequence[PathClass], scenario: Scenario, cpus: int) -> li
         for threads in thread_counts(path_class, cpus):
             for batch in scenario.batches:
                 cells.append(Cell(path=name, metric="per_token", batch=batch, threads=threads))
-                cells.append(Cell(path=name, metric="call", batch=batch, threads=threads))
+                if not path_class.is_engine:
+                    cells.append(Cell(path=name, metric="call", batch=batch, threads=threads))
         for prompt_len in scenario.admit_prompt_lens:
             cells.append(Cell(path=name, metric="admit", batch=1, prompt_len=prompt_len))
             cells.append(Cell(path=name, metric="first_token", batch=1, prompt_len=prompt_len))

@@ -31,6 +31,7 @@ from detokbench.records.schema import Metric, ProcessRun, Record, Row
 from detokbench.workload.scenario import Scenario, override
 
 PATH = "tail-str"
+_SCANS = {"contain", "prefix_scan"}
 Progress = Callable[[str, float], None]
 """Takes what is being done and the share of the run that is done, 0 to 1."""
 
@@ -44,6 +45,8 @@ class StopOptions:
     growth_tokens: list[int]
     ids_per_step: list[int]
     intervals: list[int]
+    checks: str = PATH
+    """Whose checks are timed: ours, or by the name of its path those of an installed engine."""
 
 
 def run_tail_str(
@@ -89,7 +92,7 @@ def run_tail_str(
         partial=run.error is not None,
         scenario=msgspec.to_builtins(shown),
         vocabulary=prepared.vocabulary,
-        settings=run.settings(effort, seed, keep_gc),
+        settings={**run.settings(effort, seed, keep_gc), "checks": options.checks},
         machine=machine,
         packages=package_versions(),
         warnings=[*disturbances(machine), *prepared.stop_warnings],
@@ -126,18 +129,18 @@ def cells_of(prepared: PreparedStops, options: StopOptions) -> list[Cell]:
     cells = [Cell(path=FLOOR, metric="floor", batch=STREAMS, stops=prepared.given[0])]
     intervals: list[int | None] = list(options.intervals) or [None]
     for stops in prepared.given:
-        cells += _cells_of_stops(stops, options.ids_per_step, intervals)
+        cells += _cells_of_stops(stops, options.ids_per_step, intervals, options.checks)
     for stops in prepared.growth:
-        cells += _cells_of_stops(stops, [1], [1 if options.intervals else None])
+        cells += _cells_of_stops(stops, [1], [1 if options.intervals else None], options.checks)
     return list(dict.fromkeys(cells))
 
 
 def _cells_of_stops(
-    stops: StopSet, ids_per_step: Sequence[int], intervals: Sequence[int | None]
+    stops: StopSet, ids_per_step: Sequence[int], intervals: Sequence[int | None], checks: str
 ) -> Iterator[Cell]:
     def cell(metric: Metric, ids: int = 1, interval: int | None = None) -> Cell:
         return Cell(
-            path=PATH,
+            path=PATH if metric in _SCANS else checks,  # an engine has no scan without a decode
             metric=metric,
             batch=STREAMS,
             ids_per_step=ids,

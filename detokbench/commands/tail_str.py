@@ -19,8 +19,10 @@ from detokbench.commands.options import (
     TrustOption,
     VocabOption,
 )
-from detokbench.errors import usage_error
-from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
+from detokbench.errors import DetokbenchError, usage_error
+from detokbench.grammar import parse_choice, parse_count, parse_count_list, parse_duration_s
+
+_CHECKS = {"ours": "tail-str", "sglang": "sglang"}
 
 HELP = """\
 Measure what stop strings cost the scheduler, and at which batch that outlasts the GPU's step.
@@ -91,6 +93,15 @@ def tail_str(
             "--overlap/--no-overlap", help="Whether the scheduler works while the GPU does."
         ),
     ] = True,
+    checks: Annotated[
+        str,
+        typer.Option(
+            "--checks",
+            metavar="WHOSE",
+            help="Whose checks to time: ours, or sglang for those of the SGLang installed beside "
+            "us.",
+        ),
+    ] = "ours",
     assume_c: Annotated[
         str | None,
         typer.Option(
@@ -111,6 +122,7 @@ def tail_str(
     from detokbench.bench.stop_sets import check_stops
     from detokbench.bench.tail_str import StopOptions, run_tail_str
     from detokbench.bench.tail_str_details import Asked
+    from detokbench.paths.sglang_check import why_no_checks
     from detokbench.records.provenance import command_line, file_name, utc_now
     from detokbench.records.store import place_for
     from detokbench.report.output import keep_record, progress_bar
@@ -118,6 +130,10 @@ def tail_str(
     from detokbench.vocab.registry import check_vocabulary_name
     from detokbench.workload.scenario import load_scenario, override
 
+    whose = parse_choice(checks, [*_CHECKS], "--checks")
+    absent = why_no_checks() if whose == "sglang" else None
+    if absent is not None:
+        raise DetokbenchError(f"--checks sglang: {absent}")
     if quick and rigorous:
         raise usage_error("--quick and --rigorous exclude each other")
     effort = QUICK_EFFORT if quick else RIGOROUS_EFFORT if rigorous else DEFAULT_EFFORT
@@ -127,6 +143,7 @@ def tail_str(
         growth_tokens=parse_count_list(stop_tokens, "--stop-tokens"),
         ids_per_step=parse_count_list(ids_per_step, "--ids-per-step"),
         intervals=parse_count_list(stream_interval, "--stream-interval") if streaming else [],
+        checks=_CHECKS[whose],
     )
     check_stops(options.strings, options.regexes)
     asked = Asked(

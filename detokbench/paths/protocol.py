@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from detokbench.stops.request import StopStyle
+    from detokbench.stops.request import StopRequest, StopStream, StopStyle
     from detokbench.vocab.vocabulary import Vocabulary
 
 
@@ -43,6 +43,14 @@ class DetokPath(Protocol):
         """Close a row; returns text that was still held, as far as the path has a way to."""
 
 
+@runtime_checkable
+class LooksForStops(Protocol):
+    """A path that looks for stops itself, in place of the machinery of its style; few do."""
+
+    def open_with_stops(self, prompt: list[int], flags: Flags, stops: StopRequest) -> StopStream:
+        """One request of its own, apart from the rows that ``open`` admits."""
+
+
 class PathClass(Protocol):
     """What the registry knows about a path before it is built."""
 
@@ -63,6 +71,10 @@ class PathClass(Protocol):
     @property
     def stops(self) -> StopStyle | None:
         """How stop strings are looked for around this path; None where nothing belongs to it."""
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether the code is that of an engine, so that its tokenizer calls cannot be watched."""
 
     @property
     def summary(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import nearest
+from detokbench.paths.installed_engine import ENGINE_OF_PATH, can_run_here
 from detokbench.paths.protocol import DetokPath, PathClass
 from detokbench.stops.request import StopStyle
 from detokbench.vocab.vocabulary import Vocabulary
@@ -29,6 +30,7 @@ _ORDER = (
     "row-decode",
     "rust-batch",
     "byte-table",
+    *ENGINE_OF_PATH,
 )
 
 
@@ -66,6 +68,11 @@ class RegisteredPath:
     def stops(self) -> StopStyle | None:
         return getattr(self.build, "stops", None)
 
+    @property
+    def is_engine(self) -> bool:
+        """Whether the code is that of an engine, so that its tokenizer calls cannot be watched."""
+        return bool(getattr(self.build, "is_engine", False))
+
     def why_not(self, vocabulary: Vocabulary) -> str | None:
         """Why the path does not apply to ``vocabulary``; by default it always does.
 
@@ -97,7 +104,15 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def path_names() -> list[str]:
-    """Names of all paths installed here, in the order of tables."""
+    """Names of the paths that can run here, in the order of tables.
+
+    Paths of an engine that is not installed beside us are left out: ``known_path_names`` has them.
+    """
+    return [name for name in _entry_points() if can_run_here(name)]
+
+
+def known_path_names() -> list[str]:
+    """Names of all registered paths, whether what they need is installed or not."""
     return list(_entry_points())
 
 
@@ -106,7 +121,7 @@ def check_path_names(text: str, option: str = "--paths") -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise usage_error(f"{option}: '{text}' has an empty part; write for example fast,slow")
-    known = path_names()
+    known = known_path_names()
     for name in names:
         if name not in known:
             raise usage_error(f"unknown path '{name}'{nearest(name, known)}")

@@ -98,6 +98,7 @@ class _SlowRow(VllmRow):
         self._skip = flags.skip_special_tokens
         self._spaces = flags.spaces_between_special_tokens
         self.token_ids.extend(prompt)
+        self._prompt_len = len(prompt)
         self._first_id = max(len(prompt) - PROMPT_TAIL_TOKENS, 0)
         self._tokens = _text_or_empty(
             tokenizer.convert_ids_to_tokens(
@@ -106,6 +107,9 @@ class _SlowRow(VllmRow):
         )
         self.read_offset = len(self._tokens)
         self.prefix_offset = max(self.read_offset - CONTEXT_TOKENS, 0)
+
+    def num_output_tokens(self) -> int:
+        return len(self.token_ids) - self._prompt_len
 
     def decode_next(self, token_id: int) -> str:
         tokens = self._tokens

@@ -15,6 +15,8 @@ from detokbench.records.store import read_record
 from detokbench.report.charts import measure_c_figure, save_figure
 from detokbench.report.encode_chart import encode_figure
 from detokbench.report.encode_screen import print_encode
+from detokbench.report.fidelity_chart import fidelity_figure
+from detokbench.report.fidelity_screen import print_fidelity
 from detokbench.report.measure_c_screen import print_measure_c
 from detokbench.report.pipeline_chart import pipeline_figure
 from detokbench.report.pipeline_screen import print_pipeline
@@ -64,6 +66,9 @@ KINDS: dict[str, Kind] = {
         "How long the GPU takes for a decode step", print_time_step, time_step_figure
     ),
     "verify": Kind("Which paths keep text right", print_verify, verify_figure),
+    "fidelity": Kind(
+        "Whether our paths do what the engine's classes do", print_fidelity, fidelity_figure
+    ),
     "probe": Kind("What a server streams, seen from outside", print_probe, probe_figure),
     "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
 }

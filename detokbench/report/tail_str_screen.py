@@ -69,9 +69,15 @@ def _heading(record: Record, details: TailStrDetails) -> list[str]:
         f"{machine['cpu']}, {machine['cpus_usable']} CPUs · {machine['python']} · "
         f"{settings['processes_finished']} processes, {pinned}, GC {collector} · measured "
         f"{record.created}",
-        f"{details.streams} requests of {record.scenario['name']}, {kind}, checked for stops as "
-        f"SGLang 0.5.23's scheduler does · T_step: {t_step_words(details.t_step)}",
+        f"{details.streams} requests of {record.scenario['name']}, {kind}, checked for stops "
+        f"{_checked_by(record)} · T_step: {t_step_words(details.t_step)}",
     ]
+
+
+def _checked_by(record: Record) -> str:
+    if record.settings.get("checks") == "sglang":
+        return f"by the scheduler's own code of SGLang {record.packages.get('sglang', '?')}"
+    return "as SGLang 0.5.23's scheduler does"
 
 
 def _table(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> Table:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from detokbench.stops.regex_bound import RegexBound, sglang_regex_bound
 
-Decode = Callable[[list[int]], str]
+Decode = Callable[[Sequence[int]], str]
 """Ids of a window → its text."""
 Encode = Callable[[str], list[int]]
 """Text → ids, with no special tokens added."""
@@ -50,6 +50,6 @@ class TailWindow:
         """Tokens of the window in an output of ``output_tokens``, ``accepted`` of them new."""
         return min(self.base_tokens + max(accepted - 1, 0), output_tokens)
 
-    def ids(self, output_ids: Sequence[int], accepted: int = 1) -> list[int]:
-        """The window's ids."""
-        return list(output_ids[len(output_ids) - self.length(len(output_ids), accepted) :])
+    def ids(self, output_ids: Sequence[int], accepted: int = 1) -> Sequence[int]:
+        """The window's ids, as what the output's are held in: what a decode costs depends on it."""
+        return output_ids[len(output_ids) - self.length(len(output_ids), accepted) :]

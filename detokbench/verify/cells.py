@@ -34,6 +34,8 @@ def cells_of(
 def _why_not(path: PathClass, law: Law) -> str:
     if law is Law.STOPS and path.stops is None:
         return "no way to look for stops belongs to this path"
+    if law is Law.WORK and path.is_engine:
+        return "the tokenizer calls of an engine's own code are not watched"
     return ""
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from detokbench.paths.protocol import DetokPath, Flags, PathClass
+from detokbench.paths.protocol import DetokPath, Flags, LooksForStops, PathClass
 from detokbench.paths.row import PathRow
 from detokbench.stops import open_stop_stream
-from detokbench.stops.request import StopFinish, StopRequest, TextRow
+from detokbench.stops.request import StopFinish, StopRequest, StopStream
 from detokbench.vocab.vocabulary import Vocabulary
 
 ALL = None
@@ -96,8 +96,7 @@ class Runner:
         try:
             path = path or self.path_class(self._vocabulary)
             before = counters(path)
-            row: TextRow = PathRow(path, list(stream.prompt), stream.flags)
-            self._follow(stream, ids_per_step, row, seen)
+            self._follow(stream, ids_per_step, path, seen)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -115,31 +114,47 @@ class Runner:
         return seen
 
     def _follow(
-        self, stream: Stream, ids_per_step: int | None, row: TextRow, seen: Observation
+        self, stream: Stream, ids_per_step: int | None, path: DetokPath, seen: Observation
     ) -> None:
-        if not stream.has_stops:
-            for ids in stream.steps(ids_per_step):
-                seen.deltas.append(row.step(ids))
-            self.steps += len(seen.deltas)
-            seen.ending = row.end() if stream.ended else ""
-            if not stream.ended:
-                row.end()
+        if stream.has_stops and isinstance(path, LooksForStops):
+            prompt = list(stream.prompt)
+            guarded = path.open_with_stops(prompt, stream.flags, stream.stops)
+            self._follow_with_stops(stream, ids_per_step, guarded, None, seen)
             return
-        self._follow_with_stops(stream, ids_per_step, row, seen)
+        row = PathRow(path, list(stream.prompt), stream.flags)
+        if stream.has_stops:
+            guarded = self._guard(stream.stops, row)
+            self._follow_with_stops(stream, ids_per_step, guarded, row, seen)
+            return
+        for ids in stream.steps(ids_per_step):
+            seen.deltas.append(row.step(ids))
+        self.steps += len(seen.deltas)
+        seen.ending = row.end() if stream.ended else ""
+        if not stream.ended:
+            row.end()
 
-    def _follow_with_stops(
-        self, stream: Stream, ids_per_step: int | None, row: TextRow, seen: Observation
-    ) -> None:
+    def _guard(self, stops: StopRequest, row: PathRow) -> StopStream:
+        """The row with the machinery of its path's style around it."""
         style = self.path_class.stops
         assert style is not None
         vocabulary = self._vocabulary
-        guarded = open_stop_stream(
+        return open_stop_stream(
             style,
-            stream.stops,
+            stops,
             row,
             vocabulary.encode,
             lambda ids: vocabulary.decode(ids, skip_special_tokens=False),
         )
+
+    def _follow_with_stops(
+        self,
+        stream: Stream,
+        ids_per_step: int | None,
+        guarded: StopStream,
+        row: PathRow | None,
+        seen: Observation,
+    ) -> None:
+        """``row`` is to be closed where the stream is left open; a path's own stops have none."""
         for ids in stream.steps(ids_per_step):
             seen.deltas.append(guarded.step(ids))
             if guarded.finish is not None:
@@ -147,7 +162,7 @@ class Runner:
         self.steps += len(seen.deltas)
         if stream.ended or guarded.finish is not None:
             seen.ending = guarded.end()
-        else:
+        elif row is not None:
             row.end()
         seen.finish = guarded.finish
 

@@ -43,7 +43,9 @@ def growing_streams(vocabulary: Vocabulary) -> dict[str, list[int]]:
 
 
 def growth_of(path_class: PathClass, vocabulary: Vocabulary) -> Iterator[Growth]:
-    """How a path's work a step grows, for each stream that it survives."""
+    """How a path's work a step grows, for each stream that it survives; none of an engine's."""
+    if path_class.is_engine:
+        return
     for name, ids in growing_streams(vocabulary).items():
         try:
             work, is_modelled = count_work(path_class, vocabulary, ids)

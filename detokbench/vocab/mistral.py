@@ -6,7 +6,7 @@ them; the names with ``-fast`` are the same vocabularies as Rust tokenizers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -38,10 +38,11 @@ class MistralTokenizer:
 
     is_fast = False
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, file: Path | None = None) -> None:
         from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
 
         self.inner = inner
+        self.file = file
         self.is_tekken = isinstance(inner, Tekkenizer)
         self._keep, self._ignore = SpecialTokenPolicy.KEEP, SpecialTokenPolicy.IGNORE
         self._size = int(inner.n_words)
@@ -76,12 +77,14 @@ class MistralTokenizer:
     def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:
         return list(self.inner.encode(text, bos=add_special_tokens, eos=False))
 
-    def decode(self, token_ids: list[int], skip_special_tokens: bool = False, **_: bool) -> str:
+    def decode(
+        self, token_ids: Sequence[int], skip_special_tokens: bool = False, **_: bool
+    ) -> str:
         if skip_special_tokens or not self.is_tekken:
             return self._decode_runs(token_ids, skip_special_tokens)
         return str(self.inner.decode(token_ids, self._keep))
 
-    def _decode_runs(self, token_ids: list[int], skip_special_tokens: bool) -> str:
+    def _decode_runs(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         special = self._special_id_set
         if skip_special_tokens or special.isdisjoint(token_ids):
             return str(self.inner.decode(token_ids, self._ignore))
@@ -135,8 +138,31 @@ def load_mistral(name: str) -> Vocabulary:
     family, _, form = name.partition("-fast")
     load, convert = _FAMILIES[family]
     if name == family and not form:
-        return Vocabulary(name, MistralTokenizer(load()), None, source)
+        tokenizer = MistralTokenizer(load(), _data_file(_FILES[family]))
+        return Vocabulary(name, tokenizer, None, source)
     return _load_fast(name, source, _data_file(_FILES[family]), lambda: convert(load()))
+
+
+def transformers_tokenizer(tokenizer: MistralTokenizer) -> Any:
+    """The same file behind transformers' wrapper, which the engines hold or wrap once more.
+
+    Raises DetokbenchError where the installed transformers has none, or cannot load the file.
+    """
+    try:
+        from mistral_common.protocol.instruct.validator import ValidationMode
+        from transformers.tokenization_mistral_common import MistralCommonBackend
+    except ImportError as error:
+        raise DetokbenchError(
+            f"transformers {version('transformers')} with mistral-common "
+            f"{version('mistral-common')} has no MistralCommonBackend: {error}"
+        ) from error
+    try:
+        return MistralCommonBackend(tokenizer_path=str(tokenizer.file), mode=ValidationMode.test)
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise DetokbenchError(
+            f"transformers' MistralCommonBackend cannot load {tokenizer.file}: {why}"
+        ) from error
 
 
 def _load_fast(
