@@ -14,6 +14,7 @@ from detokbench.commands import (
     audit,
     encode,
     fidelity,
+    frontend,
     gpus,
     measure_c,
     models,
@@ -48,6 +49,7 @@ app.command("tail-str", help=tail_str.HELP)(tail_str.tail_str)
 app.command("time-step", help=time_step.HELP)(time_step.time_step)
 app.command("encode", help=encode.HELP)(encode.encode)
 app.command("pipeline", help=pipeline.HELP)(pipeline.pipeline)
+app.command("frontend", help=frontend.HELP)(frontend.frontend)
 app.command("audit", help=audit.HELP)(audit.audit)
 app.command("verify", help=verify.HELP)(verify.verify)
 app.command("fidelity", help=fidelity.HELP)(fidelity.fidelity)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from frontend_records import frontend_record
 from probe_records import probe_record
 from rich.console import Console
 from rich.table import Table
@@ -37,6 +38,8 @@ RECORDS["verify"] = Path(_MADE_UP.name) / "verify.json"
 RECORDS["verify"].write_bytes(encode(verify_record()))
 RECORDS["probe"] = Path(_MADE_UP.name) / "probe.json"
 RECORDS["probe"].write_bytes(encode(probe_record()))
+RECORDS["frontend"] = Path(_MADE_UP.name) / "frontend.json"
+RECORDS["frontend"].write_bytes(encode(frontend_record()))
 
 
 def altered(path, kind="measure-c", **changes):

@@ -41,12 +41,14 @@ class Role(Protocol):
 class Control:
     """The line to the supervisor, shared by the thread that reads it and the work."""
 
-    def __init__(self, answers: BinaryIO) -> None:
+    def __init__(self, answers: BinaryIO, known: Any = Request) -> None:
+        """``known``: the structs that requests are made from."""
         self._answers = answers
+        self._known = known
         self._lock = threading.Lock()
         self._on_stop: Callable[[], object] | None = None
         self.stopping = False
-        self.requests: SimpleQueue[Request | None] = SimpleQueue()
+        self.requests: SimpleQueue[Any] = SimpleQueue()
 
     def send(self, kind: str, content: Any) -> None:
         """Answer one line; also from a run that goes on."""
@@ -66,7 +68,7 @@ class Control:
     def read(self, stream: BinaryIO) -> None:
         """Take requests until the input closes: a stop acts at once, the others wait in line."""
         for line in stream:
-            request = msgspec.json.decode(line, type=Request)
+            request = msgspec.json.decode(line, type=self._known)
             if isinstance(request, StopRequest):
                 self._stop()
             else:
@@ -82,12 +84,12 @@ class Control:
             call()
 
 
-def serve(role: Role) -> None:
-    """Run a process of this role until its input closes."""
+def serve(role: Role, known: Any = Request) -> None:
+    """Run a process of this role until its input closes; ``known`` is what it may be asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    control = Control(_answers_apart())
+    control = Control(_answers_apart(), known)
     threading.Thread(target=control.read, args=[sys.stdin.buffer], daemon=True).start()
     try:
         while (request := control.requests.get()) is not None:
@@ -105,7 +107,7 @@ def serve(role: Role) -> None:
 
 def _load(role: Role, request: LoadRequest) -> Loaded:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    _allow_many_files()
+    allow_many_files()
     loaded = Loaded(pid=os.getpid(), clock_ns=0, pinned=False)
     # Threads that ZMQ and others start inherit this, so it comes before any of them.
     loaded.pinned = pin_to(request.cpus)
@@ -117,7 +119,7 @@ def _load(role: Role, request: LoadRequest) -> Loaded:
     return loaded
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """A stream is an open file: ask for as many as this user may have."""
     import resource
 

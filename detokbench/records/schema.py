@@ -32,17 +32,20 @@ Metric = Literal[
     "finish_check",
     "prefix_check",
     "both_checks",
-    # probe and pipeline
+    # probe, pipeline and frontend
     "ttft",
     "chunk_gap",
     "itl",
     # encode
     "encode",
     "encode_batch",
-    # pipeline
+    # pipeline and frontend
     "chunks_per_token",
     "lag",
     "host_part",
+    # frontend
+    "cpu_per_token",
+    "stretch",
 ]
 Source = Literal["measured", "cpu", "given", "memory-only", "roofline", "derated", "modelled"]
 """Where a value comes from; two sources are never mixed in one row."""
@@ -84,6 +87,12 @@ class Row(msgspec.Struct, kw_only=True):
     ratio_ci_high: float | None = None
     gate: GateVerdict = "not-run"
     source: Source = "measured"
+    engine: str | None = None
+    """The front end, of ``frontend``; the next four too."""
+    streams: int | None = None
+    t_step: float | None = None
+    role: str | None = None
+    variant: str | None = None
 
 
 class GateResult(msgspec.Struct, kw_only=True):

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from detokbench.errors import DetokbenchError, usage_error
-from detokbench.grammar import nearest
+from detokbench.grammar import nearest, parse_choice
 from detokbench.live.engines.front_end import FrontEnd
 
 GROUP = "detokbench.frontends"
@@ -42,3 +42,9 @@ def load_front_end(name: str) -> FrontEnd:
             f"engine '{name}' cannot be imported: {type(error).__name__}: {why}"
         ) from error
     return front_end
+
+
+def check_front_end_names(text: str) -> list[str]:
+    """``"vllm,sglang"`` → names without repeats. Raises DetokbenchError (exit 2) if unknown."""
+    known = front_end_names()
+    return list(dict.fromkeys(parse_choice(name, known, "--engine") for name in text.split(",")))

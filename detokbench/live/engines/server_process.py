@@ -24,9 +24,11 @@ _POLL_S = 0.1
 _TAIL_BYTES = 65_536
 _LOWEST_PORT = 10_240
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# "(APIServer pid=7) ERROR 12-01 02:57:00 [file.py:12] " and such, before what a line says.
+# "(APIServer pid=7) ERROR 12-01 02:57:00 [file.py:12] " and "[2026-12-01 02:57:00 TP0] " and such,
+# before what a line says.
 _LOG_HEAD = re.compile(
-    r"^(\([\w ]+ pid=\d+\) )?((DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+)?"
+    r"^(\([\w ]+ pid=\d+\) )?(\[\d{4}-[\d-]+ [\d:.,]+[\w ]*\] )?"
+    r"((DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+)?"
     r"([\d-]+[ T][\d:.,]+Z?\s+)?(\[[\w./-]+:\d+\]\s?)?"
 )
 _FAILURE = re.compile(
@@ -210,6 +212,8 @@ def tail_of(log: Path) -> str:
     lines = [_LOG_HEAD.sub("", _COLOUR.sub("", line)).strip() for line in text.splitlines()]
     lines = [line for line in lines if line and set(line) - set("^~-=# ")]
     named = [line for line in _failures(lines) if "root cause above" not in line]
+    # Weaker than a failure that has a name: SGLang's word on a process that was killed.
+    named = named or [line for line in lines if "crashed with exit code" in line]
     if named:
         return named[-1]
     return lines[-1] if lines else "it wrote nothing"
