@@ -89,7 +89,8 @@ class StartedStream(msgspec.Struct, array_like=True):
     """A request: id i of its ``ids`` ids is emitted in step ``first_step + i``.
 
     ``number`` is the ``seed`` that it carried (-1 without one), ``request_id`` what the front end
-    calls it. With an interval above 1, id i waits for the last step of its interval.
+    calls it. With an interval k above 1 its first id goes at once and then k together, as SGLang
+    has it: id i in step ``first_step + k * ceil(i / k)``, the last ones with the request's end.
     """
 
     number: int

@@ -28,7 +28,7 @@ class Effort:
 
 
 DEFAULT = Effort(1.0, 4.0, 0.6, 2.4, 0.06)
-QUICK = Effort(0.5, 1.5, 0.4, 1.2, 0.15)
+QUICK = Effort(0.5, 1.5, 0.4, 1.0, 0.25)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class OneEngine:
         )
         with self._session(()) as session:
             details.engines.append(self._facts)
-            self._warm_up(session)
+            self._warm_up(session, plain())
             for streams, t_step_s in product(asked.streams, asked.t_steps_s):
                 if not self._run(session, streams, t_step_s, plain(), "grid").holds:
                     self._run(session, streams, t_step_s, plain(), "grid")
@@ -111,11 +111,11 @@ class OneEngine:
                     self._facts.ready_s = time.monotonic() - begun
                 yield Session(running, self._supervisor, self._workload, asked.max_tokens)
 
-    def _warm_up(self, session: Session) -> None:
-        """What a server does at its first requests only is in no figure."""
+    def _warm_up(self, session: Session, variant: Variant) -> None:
+        """What a server does at its first requests of a kind only is in no figure."""
         pace = Pace(max(self._asked.streams), self._asked.t_steps_s[0], 0.0, _WARM_UP_S)
         self._progress(f"{self._front_end.name}: warming up")
-        run_window(session, self._front_end.name, pace, plain(), "grid")
+        run_window(session, self._front_end.name, pace, variant, "grid")
 
     def _run(
         self, session: Session, streams: int, t_step_s: float, variant: Variant, of: RunOf
@@ -135,6 +135,7 @@ class OneEngine:
         """A variant at the most streams and the first T_step, where plain requests ran too."""
         asked = self._asked
         try:
+            self._warm_up(session, variant)
             self._run(session, max(asked.streams), asked.t_steps_s[0], variant, "variant")
             missing = stop_check_missing(session.running) if variant.stop else ""
             if missing:

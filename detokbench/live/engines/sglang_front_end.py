@@ -153,6 +153,8 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningSglang]:
         sglang_plugin.WORKLOAD_VARIABLE: str(launch.workload_file),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(plugin), os.environ.get("PYTHONPATH")])),
         "SGLANG_PLUGINS": PLUGIN_NAME,
+        # A busy machine may need longer for the imports of a worker than the ten seconds of this.
+        "SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": str(max(1, round(launch.ready_timeout_s))),
         "SGLANG_RUST_SERVER": "1" if rust else "0",
     }
     with ExitStack() as stack:

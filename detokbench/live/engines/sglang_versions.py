@@ -16,7 +16,7 @@ from detokbench.live.engines.sglang_plugin.batch import KNOWN, NEEDED
 from detokbench.live.engines.vllm_versions import fields_by_class, without_default
 
 # Versions that the front ends were tried with.
-TRIED = ("0.5.23",)
+TRIED = ("0.5.22", "0.5.23")
 _MESSAGE = "BatchTokenIDOutput"
 _ASK = """
 import importlib.metadata, importlib.util, json
