@@ -18,7 +18,7 @@ from detokbench.live.engines.seen_streams import SeenStream
 from detokbench.live.engines.session import CLIENTS, Session
 from detokbench.live.engines.text_check import check_texts
 from detokbench.live.engines.variants import Variant
-from detokbench.live.results import quantiles
+from detokbench.live.quantiles import quantiles
 from detokbench.live.texts import Checked
 from detokbench.records.frontend import BoundBy, FrontendRun, RoleCpu, RunOf
 from detokbench.records.pipeline import Quantiles

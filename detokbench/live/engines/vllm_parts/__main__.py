@@ -1,0 +1,93 @@
+"""The process: reads orders as JSON lines from stdin, answers as JSON lines on what was stdout.
+
+Arguments: the model folder, and the address for the engine's steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+from typing import Any
+
+from . import stands_on
+from .names import MissingError, Names
+
+
+class Process:
+    """Begins and ends rungs as told."""
+
+    def __init__(self, model: str, address: str, answers: Any) -> None:
+        from .chain import Inbox
+        from .engine import Engine
+
+        self._engine = Engine(Names(), model)
+        self._inbox = Inbox(self._engine, address)
+        self._answers = answers
+        self._chain: Any = None
+        self._http: Any = None
+
+    async def run(self) -> None:
+        """Until stdin ends."""
+        from .http import parser_name
+
+        loop = asyncio.get_running_loop()
+        orders = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+        self._engine.names.freeze_gc_heap()
+        self._answer({"loop": type(loop).__module__, "parser": parser_name()})
+        while line := await orders.readline():
+            order = json.loads(line)
+            begin = order.get("begin")
+            self._answer(await self._begin(begin, order["ids"]) if begin else await self._end())
+
+    async def _begin(self, rung: str, ids: list[str]) -> dict[str, Any]:
+        from .chain import Chain
+        from .http import DirectCalls, HttpServer
+
+        self._chain = Chain(self._engine, self._inbox, rung, ids)
+        if rung == "framework":
+            self._http = DirectCalls(self._engine, self._chain, len(ids))
+        elif stands_on(rung, "socket"):
+            self._http = HttpServer(self._engine, self._chain)
+        await asyncio.sleep(0.1)
+        return {"port": getattr(self._http, "port", None)}
+
+    async def _end(self) -> dict[str, Any]:
+        tokens = self._chain.tokens
+        if self._http is not None:
+            await self._http.end()
+        await self._chain.end()
+        self._chain = self._http = None
+        gc.collect()
+        return {"tokens": tokens}
+
+    def _answer(self, content: dict[str, Any]) -> None:
+        self._answers.write(json.dumps(content) + "\n")
+        self._answers.flush()
+
+
+async def _main(model: str, address: str, answers: Any) -> None:
+    await Process(model, address, answers).run()
+
+
+def main() -> int:
+    """Entry point; what fails is one line as an answer and exit code 5."""
+    answers = os.fdopen(os.dup(1), "w")  # vLLM logs to stdout
+    os.dup2(2, 1)
+    try:
+        import uvloop
+
+        uvloop.run(_main(sys.argv[1], sys.argv[2], answers))
+    except (MissingError, ImportError, AttributeError, TypeError) as error:
+        kind = "" if isinstance(error, MissingError) else f"{type(error).__name__}: "
+        answers.write(json.dumps({"error": kind + " ".join(str(error).split())}) + "\n")
+        answers.flush()
+        return 5
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
