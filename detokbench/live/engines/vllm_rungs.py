@@ -42,6 +42,7 @@ class RungProcess:
             ignore=shutil.ignore_patterns("__pycache__"),
         )
         self._log = folder / "parts.log"
+        paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
         address = f"tcp://127.0.0.1:{free_port()}"  # as between front end and engine
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -49,7 +50,7 @@ class RungProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(place)},
+                env={**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)},
                 start_new_session=True,
             )
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -94,6 +95,14 @@ class RungProcess:
         if seen != self._sent:
             raise DetokbenchError(f"rung {name}: {seen} of {self._sent} tokens arrived")
 
+    def wait_for_requests(self, count: int) -> None:
+        """Until so many requests have come over HTTP. Raises DetokbenchError where they do not."""
+        end = time.monotonic() + _ANSWER_S
+        while self._ask({"asked": None})["asked"] < count:
+            if time.monotonic() > end:
+                raise DetokbenchError(f"{count} requests have not come within {_ANSWER_S:g} s")
+            time.sleep(_SETTLE_S)
+
     def drive(
         self, messages: Sequence[bytes], streams: int, t_step_s: float, warm_up: int
     ) -> float:
@@ -137,7 +146,7 @@ class RungProcess:
 
 
 def step_messages(
-    request_ids: Sequence[str], outputs: Sequence[Sequence[int]], steps: int
+    request_ids: Sequence[str], outputs: Sequence[Sequence[int]], steps: int, t_step_s: float
 ) -> list[bytes]:
     """The engine's messages of so many steps: a row with one id for each request.
 
@@ -146,12 +155,12 @@ def step_messages(
     heads = [row_head(request_id) for request_id in request_ids]
     rows = [outputs[place % len(outputs)] for place in range(len(heads))]
     parts = {token: ids_part([token]) for token in set().union(*rows)}
-    running = len(heads)
+    running, begin = len(heads), time.monotonic()
     return [
         step_message(
             [head + parts[row[step % len(row)]] for head, row in zip(heads, rows, strict=True)],
             stats_part(running, 0, step, 0.5),
-            time.monotonic(),
+            begin + step * t_step_s,
         )
         for step in range(steps)
     ]

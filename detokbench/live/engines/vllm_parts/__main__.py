@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import json
 import os
 import sys
 from typing import Any
 
 from . import stands_on
+from .chain import Chain, Inbox
+from .engine import Engine
+from .http import DirectCalls, HttpServer, parser_name
 from .names import MissingError, Names
 
 
@@ -20,19 +24,14 @@ class Process:
     """Begins and ends rungs as told."""
 
     def __init__(self, model: str, address: str, answers: Any) -> None:
-        from .chain import Inbox
-        from .engine import Engine
-
         self._engine = Engine(Names(), model)
         self._inbox = Inbox(self._engine, address)
         self._answers = answers
-        self._chain: Any = None
+        self._chain: Chain | None = None
         self._http: Any = None
 
     async def run(self) -> None:
         """Until stdin ends."""
-        from .http import parser_name
-
         loop = asyncio.get_running_loop()
         orders = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
@@ -40,13 +39,14 @@ class Process:
         self._answer({"loop": type(loop).__module__, "parser": parser_name()})
         while line := await orders.readline():
             order = json.loads(line)
-            begin = order.get("begin")
-            self._answer(await self._begin(begin, order["ids"]) if begin else await self._end())
+            if "begin" in order:
+                self._answer(await self._begin(order["begin"], order["ids"]))
+            elif "end" in order:
+                self._answer(await self._end())
+            else:
+                self._answer({"asked": self._http.asked})
 
     async def _begin(self, rung: str, ids: list[str]) -> dict[str, Any]:
-        from .chain import Chain
-        from .http import DirectCalls, HttpServer
-
         self._chain = Chain(self._engine, self._inbox, rung, ids)
         if rung == "framework":
             self._http = DirectCalls(self._engine, self._chain, len(ids))
@@ -56,11 +56,12 @@ class Process:
         return {"port": getattr(self._http, "port", None)}
 
     async def _end(self) -> dict[str, Any]:
+        assert self._chain is not None
         tokens = self._chain.tokens
         if self._http is not None:
             await self._http.end()
         await self._chain.end()
-        self._chain = self._http = None
+        self._chain, self._http = None, None
         gc.collect()
         return {"tokens": tokens}
 
@@ -78,9 +79,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")  # vLLM logs to stdout
     os.dup2(2, 1)
     try:
-        import uvloop
-
-        uvloop.run(_main(sys.argv[1], sys.argv[2], answers))
+        importlib.import_module("uvloop").run(_main(sys.argv[1], sys.argv[2], answers))
     except (MissingError, ImportError, AttributeError, TypeError) as error:
         kind = "" if isinstance(error, MissingError) else f"{type(error).__name__}: "
         answers.write(json.dumps({"error": kind + " ".join(str(error).split())}) + "\n")

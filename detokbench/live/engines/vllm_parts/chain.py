@@ -58,9 +58,7 @@ class Chain:
         self._tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._handle(rung))]
         if rung in {"hand-over", "json"}:
             make = self.outputs if rung == "hand-over" else self.events
-            self._tasks += [
-                asyncio.ensure_future(_read(make(place))) for place in range(len(ids))
-            ]
+            self._tasks += [asyncio.ensure_future(_read(make(place))) for place in range(len(ids))]
 
     def _open(self, detokenize: bool, stop: list[str]) -> None:
         names = self._engine.names

@@ -22,9 +22,7 @@ class Engine:
         parser = names.make_arg_parser(names.FlexibleArgumentParser())
         self.args = parser.parse_args(["--model", model, "--served-model-name", MODEL_NAME])
         given = names.AsyncEngineArgs.from_cli_args(self.args)
-        self.config = given.create_engine_config(
-            usage_context=names.UsageContext.OPENAI_API_SERVER
-        )
+        self.config = given.create_engine_config(usage_context=names.UsageContext.OPENAI_API_SERVER)
         renderer = names.renderer_from_config(self.config)
         interval = self.config.scheduler_config.stream_interval
         self.plain, self.counting = (

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 from itertools import count
 from typing import Any
-
-import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .chain import Chain
 from .engine import Engine
@@ -50,12 +48,19 @@ class HttpServer:
     """uvicorn with the settings that vLLM gives it (``serve_http``)."""
 
     def __init__(self, engine: Engine, chain: Chain) -> None:
-        engine.app.state.openai_serving_completion = Answers(chain)
+        self._answers = engine.app.state.openai_serving_completion = Answers(chain)
         self._socket = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(engine.app, log_level="warning", lifespan="off")
+        config = importlib.import_module("uvicorn").Config(
+            engine.app, log_level="warning", lifespan="off"
+        )
         config.load()
         self._server = engine.names.NoSignalServer(config)
         self._task = asyncio.ensure_future(self._server.serve(sockets=[self._socket]))
+
+    @property
+    def asked(self) -> int:
+        """Requests that came so far."""
+        return self._answers.asked
 
     @property
     def port(self) -> int:
@@ -70,8 +75,8 @@ class HttpServer:
 
 def parser_name() -> str:
     """Which parser uvicorn takes here: h11, in Python, where httptools is not installed."""
-    chosen: str = AutoHTTPProtocol.__module__
-    return chosen.rsplit(".", 1)[-1].removesuffix("_impl")
+    chosen = importlib.import_module("uvicorn.protocols.http.auto").AutoHTTPProtocol
+    return str(chosen.__module__).rsplit(".", 1)[-1].removesuffix("_impl")
 
 
 async def _call(app: Any) -> None:
