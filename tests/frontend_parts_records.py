@@ -17,7 +17,10 @@ PROFILE = {"socket": 0.3, "json": 0.25, "output": 0.2, "requests": 0.15, "loop":
            "other": 0.02}  # fmt: skip
 
 
-VOCABULARY = SimpleNamespace(name="llama-3", facts={"name": "llama-3", "ids": 128_256})
+VOCABULARY = SimpleNamespace(
+    name="llama-3",
+    facts={"name": "llama-3", "ids": 128_256, "tokenizer": "Rust", "source": "folder"},
+)
 
 
 def parts_at(streams=128, whole_us=25.0, long_us=22.0, rounds=3):
