@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import sys
+import time
 from typing import Any
 
 from . import stands_on
@@ -18,6 +19,8 @@ from .chain import Chain, Inbox
 from .engine import Engine
 from .http import DirectCalls, HttpServer, parser_name
 from .names import MissingError, Names
+
+PATIENCE_S = 10.0
 
 
 class Process:
@@ -41,6 +44,8 @@ class Process:
             order = json.loads(line)
             if "begin" in order:
                 self._answer(await self._begin(order["begin"], order["ids"]))
+            elif "await" in order:
+                self._answer(await self._await(order["await"]))
             elif "end" in order:
                 self._answer(await self._end())
             else:
@@ -55,15 +60,21 @@ class Process:
         await asyncio.sleep(0.1)
         return {"port": getattr(self._http, "port", None)}
 
+    async def _await(self, tokens: int) -> dict[str, Any]:
+        assert self._chain is not None
+        end = time.monotonic() + PATIENCE_S
+        while self._chain.tokens < tokens and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        return {"tokens": self._chain.tokens}
+
     async def _end(self) -> dict[str, Any]:
         assert self._chain is not None
-        tokens = self._chain.tokens
         if self._http is not None:
             await self._http.end()
         await self._chain.end()
         self._chain, self._http = None, None
         gc.collect()
-        return {"tokens": tokens}
+        return {}
 
     def _answer(self, content: dict[str, Any]) -> None:
         self._answers.write(json.dumps(content) + "\n")
