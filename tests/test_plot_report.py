@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from frontend_parts_records import parts_record
 from frontend_records import frontend_record
 from probe_records import probe_record
 from rich.console import Console
@@ -40,6 +41,8 @@ RECORDS["probe"] = Path(_MADE_UP.name) / "probe.json"
 RECORDS["probe"].write_bytes(encode(probe_record()))
 RECORDS["frontend"] = Path(_MADE_UP.name) / "frontend.json"
 RECORDS["frontend"].write_bytes(encode(frontend_record()))
+RECORDS["frontend-parts"] = Path(_MADE_UP.name) / "frontend-parts.json"
+RECORDS["frontend-parts"].write_bytes(encode(parts_record()))
 
 
 def altered(path, kind="measure-c", **changes):

@@ -18,6 +18,8 @@ from detokbench.report.encode_screen import print_encode
 from detokbench.report.fidelity_chart import fidelity_figure
 from detokbench.report.fidelity_screen import print_fidelity
 from detokbench.report.frontend_chart import frontend_figure
+from detokbench.report.frontend_parts_chart import parts_figure
+from detokbench.report.frontend_parts_screen import print_parts
 from detokbench.report.frontend_screen import print_frontend
 from detokbench.report.measure_c_screen import print_measure_c
 from detokbench.report.pipeline_chart import pipeline_figure
@@ -73,6 +75,9 @@ KINDS: dict[str, Kind] = {
     ),
     "probe": Kind("What a server streams, seen from outside", print_probe, probe_figure),
     "pipeline": Kind("Whether the host keeps up, live", print_pipeline, pipeline_figure),
+    "frontend-parts": Kind(
+        "Where the CPU of vLLM's Python front end goes", print_parts, parts_figure
+    ),
     "frontend": Kind("What an engine's whole front end costs", print_frontend, frontend_figure),
 }
 

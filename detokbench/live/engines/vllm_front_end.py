@@ -28,7 +28,7 @@ from detokbench.live.engines.vllm_versions import Installed, installed_vllm
 MODEL_NAME = "detokbench"
 _DEFAULT_LENGTH = 8192
 _ALL_THERE_S = 20.0
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "VLLM_TARGET_DEVICE": "cpu",  # the CPU platform, also in a wheel built for CUDA
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",
@@ -146,7 +146,7 @@ def _start(launch: Launch, name: str, rust: bool) -> Iterator[RunningVllm]:
     port, handshake = free_port(), free_port()
     command = _command(launch, port, handshake)
     environment = {
-        **_ENVIRONMENT,
+        **ENVIRONMENT,
         "VLLM_ENGINE_READY_TIMEOUT_S": str(round(launch.ready_timeout_s)),
         **({"VLLM_USE_RUST_FRONTEND": "1"} if rust else {}),
     }
