@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from fidelity_records import fidelity_record
 from frontend_parts_records import parts_record
 from frontend_records import frontend_record
 from probe_records import probe_record
@@ -39,6 +40,8 @@ RECORDS["verify"] = Path(_MADE_UP.name) / "verify.json"
 RECORDS["verify"].write_bytes(encode(verify_record()))
 RECORDS["probe"] = Path(_MADE_UP.name) / "probe.json"
 RECORDS["probe"].write_bytes(encode(probe_record()))
+RECORDS["fidelity"] = Path(_MADE_UP.name) / "fidelity.json"
+RECORDS["fidelity"].write_bytes(encode(fidelity_record()))
 RECORDS["frontend"] = Path(_MADE_UP.name) / "frontend.json"
 RECORDS["frontend"].write_bytes(encode(frontend_record()))
 RECORDS["frontend-parts"] = Path(_MADE_UP.name) / "frontend-parts.json"
