@@ -1,6 +1,7 @@
 """``detokbench frontend`` with a front end of the tests' own. No time decides a test."""
 
 import json
+import tempfile
 from pathlib import Path
 
 import canned_front_end
@@ -47,9 +48,11 @@ def front_ends(monkeypatch):
     monkeypatch.setattr(frontend_plan, "QUICK", TINY)
     monkeypatch.setattr(one_engine, "_WARM_UP_S", 0.1)
     canned_front_end.STARTED.clear()
-    yield register
-    assert not any(map(psutil.pid_exists, canned_front_end.STARTED))
-    assert not list(Path("/tmp").glob("dtb-*/workload"))
+    with tempfile.TemporaryDirectory(prefix="t-") as short:  # paths of sockets must be short
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        yield register
+        assert not any(map(psutil.pid_exists, canned_front_end.STARTED))
+        assert not list(Path(short).glob("dtb-*"))
 
 
 def run(model, tmp_path, capsys, *options, code=ExitCode.OK):

@@ -77,7 +77,7 @@ def test_a_path_that_cannot_be_imported_is_named_and_the_others_listed(tmp_path)
     env = registered(tmp_path, "detokbench.paths", "gone", "no_such_module:Path")
     done = detokbench("paths", "list", env=env, cwd=tmp_path)
     assert done.returncode == ExitCode.OK, done.stderr
-    assert "path 'gone' cannot be imported: ModuleNotFoundError" in done.stdout
+    assert "path 'gone' cannot be imported: ModuleNotFoundError" in " ".join(done.stdout.split())
     assert "byte-table" in done.stdout
 
 
