@@ -7,8 +7,7 @@ import json
 import re
 from urllib.parse import quote
 
-import msgspec
-
+from detokbench.live.json_text import NotJsonError, read_json
 from detokbench.live.openai_stream import error_message
 from detokbench.live.probe_fetch import Raw
 
@@ -49,8 +48,8 @@ def http_error(raw: Raw, secrets: tuple[str, ...]) -> str:
 
 def _said(body: bytes, content_type: str, secrets: tuple[str, ...]) -> str:
     try:
-        return one_line(masked(error_message(msgspec.json.decode(body)), secrets), MOST_NOTE)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return one_line(masked(error_message(read_json(body)), secrets), MOST_NOTE)
+    except NotJsonError:
         text = body.decode("utf-8", "replace")
     if content_type == "text/html":
         text = _TAG.sub("\n", text)

@@ -74,7 +74,7 @@ def _of_stream(raw: Raw, parsed: Parsed, answer: Answer) -> tuple[RequestOutcome
     if answer.bad_frame:
         return "bad-json", answer.bad_frame
     if answer.done and answer.content:
-        return "ok", ""
+        return "ok", _odd_counts(answer)
     return _without_done(raw, parsed, answer)
 
 
@@ -87,7 +87,11 @@ def _without_done(raw: Raw, parsed: Parsed, answer: Answer) -> tuple[RequestOutc
         return "cut-off", f"after {_chunks(answer)}"
     if not answer.content:
         return "empty", f"{raw.size:,} bytes came"
-    return "no-done", ""
+    return "no-done", _odd_counts(answer)
+
+
+def _odd_counts(answer: Answer) -> str:
+    return f"{answer.odd_counts:,} usage counts that cannot be" if answer.odd_counts else ""
 
 
 def _chunks(answer: Answer) -> str:
@@ -107,7 +111,7 @@ def _without_stream(raw: Raw) -> tuple[RequestOutcome, str]:
 
 
 def _out_of_time(raw: Raw, answer: Answer) -> tuple[RequestOutcome, str]:
-    last_s = raw.reads[-1][0] if raw.reads else raw.sent_s
+    last_s = raw.last_s or (raw.reads[-1][0] if raw.reads else raw.sent_s)
     silent_s, seconds = raw.ended_s - last_s, raw.ended_s - raw.sent_s
     if silent_s > _SILENT_SHARE * seconds:
         return (
