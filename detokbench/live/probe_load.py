@@ -16,7 +16,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from detokbench.live.metrics_page import load_point
-from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_fetch import Raw, read_at_most
 from detokbench.live.probe_judge import Judged
 from detokbench.live.probe_prompts import Prompt
 from detokbench.records.probe import ClientFacts, LoadPoint
@@ -125,7 +125,7 @@ class Looks:
             async with asyncio.timeout(_PAGE_TIMEOUT_S), session.get(url) as response:
                 if response.status != 200:
                     return False
-                page = await _some(response.content.iter_any())
+                page = (await read_at_most(response, _MOST_PAGE_BYTES)).decode("utf-8", "replace")
         except Exception:  # whatever it is, the page is not there
             return False
         found = load_point(page, perf_counter() - since_s)
@@ -134,15 +134,6 @@ class Looks:
         self.engine, point = found
         self.points.append(point)
         return True
-
-
-async def _some(parts: AsyncIterator[bytes]) -> str:
-    data = bytearray()
-    async for part in parts:
-        data += part
-        if len(data) > _MOST_PAGE_BYTES:
-            break
-    return data.decode("utf-8", "replace")
 
 
 @asynccontextmanager

@@ -53,7 +53,9 @@ def run_probe(asked: Asked, progress: Progress) -> Collected:
 async def _run(asked: Asked, collected: Collected, progress: Progress) -> None:
     import aiohttp
 
-    connections = aiohttp.TCPConnector(limit=asked.concurrency + 2)
+    # A connection for each request: TTFT has connecting in it, and a server that closes one after
+    # its answer, unannounced, cannot fail the next request.
+    connections = aiohttp.TCPConnector(limit=asked.concurrency + 2, force_close=True)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
         connector=connections, timeout=timeout, headers=asked.headers(),
