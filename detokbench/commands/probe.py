@@ -100,10 +100,10 @@ def probe(
     chart: ChartOption = True,
     json: JsonOption = False,
 ) -> int:
-    import os
     from pathlib import Path
 
-    from detokbench.live.probe_asked import Asked
+    from detokbench.live.open_files import allow_streams
+    from detokbench.live.probe_asked import Asked, key_of
     from detokbench.live.probe_fetch import Limits, stream_limit_bytes
     from detokbench.live.probe_prompts import (
         LONG_STOP,
@@ -120,6 +120,7 @@ def probe(
     from detokbench.stops.validation import refuse_empty_stop
     from detokbench.vocab.registry import load_vocabulary
 
+    key = key_of(api_key_env)
     interface = parse_choice(api, list(API_PATHS), "--api")
     server = parse_server(url, interface)
     stops = list(dict.fromkeys(stop or []))
@@ -130,6 +131,8 @@ def probe(
     )
     hold_prompt = STOP_PROMPT if prompts is None else asked_prompts[0] if stops else None
     at_a_time = parse_count(concurrency, "--concurrency")
+    in_all = parse_count(requests, "--requests")
+    allow_streams(min(at_a_time, in_all), "--concurrency")
     length = parse_count(max_tokens, "--max-tokens")
     asked = Asked(
         server=server,
@@ -139,7 +142,7 @@ def probe(
         hold_prompt=hold_prompt,
         stop=stops or [LONG_STOP],
         concurrency=at_a_time,
-        requests=parse_count(requests, "--requests"),
+        requests=in_all,
         max_tokens=length,
         limits=Limits(
             parse_duration_s(timeout, "--timeout"), stream_limit_bytes(at_a_time, length)
@@ -149,7 +152,7 @@ def probe(
         asks_ids=token_ids,
         asks_logprobs=logprobs,
         vocabulary=None if tokenizer is None else load_vocabulary(tokenizer),
-        key=os.environ.get(api_key_env),
+        key=key,
     )
     created = utc_now()
     place = place_for("probe", server.origin.partition("://")[2], created, out)

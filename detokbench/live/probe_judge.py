@@ -10,12 +10,14 @@ from detokbench.live.itl import chunk_gaps, mean_itl_s, token_gaps
 from detokbench.live.openai_stream import Answer, read_answer
 from detokbench.live.probe_errors import MOST_NOTE, http_error, masked, one_line
 from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_secrets import blotted
 from detokbench.live.sse import Parsed, parse_stream
 from detokbench.records.probe import MEASURED, RequestFacts, RequestOutcome
 from detokbench.vocab.vocabulary import Vocabulary
 
 _SILENT_SHARE = 0.5
 """Silent for so much of its time at the end, a request was waiting; else it was still streaming."""
+_MOST_REASON = 60
 _REPLACEMENT = "\ufffd"
 
 
@@ -61,6 +63,8 @@ def judge(raw: Raw, vocabulary: Vocabulary | None, secrets: tuple[str, ...] = ()
         note = http_error(raw, secrets)
     else:
         note = one_line(masked(note, secrets), MOST_NOTE)
+    if answer.finish_reason:
+        answer.finish_reason = one_line(blotted(answer.finish_reason, secrets), _MOST_REASON)
     cumulative = undo_cumulative(answer)
     counted = count_tokens(answer, vocabulary)
     return Judged(raw, outcome, note, answer, cumulative, counted)
