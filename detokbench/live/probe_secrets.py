@@ -15,8 +15,8 @@ from detokbench.records.probe import ProbeDetails
 HIDDEN = "***"
 _KNOWN = re.compile(r"v\d+|api|openai|chat|completions", re.IGNORECASE)
 """Parts of a path that tell nothing."""
-_FEW = 4
-"""Characters; a secret with fewer is hidden as a word only, else it would be found anywhere."""
+_FEW = 8
+"""Characters; a secret with fewer is hidden as a word only: it may be a part of ordinary ones."""
 
 
 def in_base64(text: str) -> str:
@@ -53,7 +53,7 @@ def blotted(text: str, secrets: Sequence[str]) -> str:
         if len(form) >= _FEW:
             text = text.replace(form, HIDDEN)
         else:
-            text = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", HIDDEN, text)
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", HIDDEN, text)
     return text
 
 
