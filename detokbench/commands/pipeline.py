@@ -15,6 +15,7 @@ from detokbench.commands.options import (
     SeedOption,
     TrustOption,
     VocabOption,
+    only_utf8,
 )
 from detokbench.errors import usage_error
 from detokbench.grammar import parse_choice, parse_count, parse_count_list, parse_duration_s
@@ -52,6 +53,7 @@ def pipeline(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string of all requests; may be given several times.  [default: the "
             "scenario's]",
         ),

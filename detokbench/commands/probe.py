@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detokbench.commands.options import ChartOption, JsonOption, OutOption
+from detokbench.commands.options import ChartOption, JsonOption, OutOption, only_utf8
 from detokbench.grammar import parse_choice, parse_count, parse_duration_s
 
 HELP = """\
@@ -27,7 +27,10 @@ def probe(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="NAME", help="Model to ask for.  [default: the first it lists]"
+            "--model",
+            metavar="NAME",
+            callback=only_utf8,
+            help="Model to ask for.  [default: the first it lists]",
         ),
     ] = None,
     api: Annotated[
@@ -56,6 +59,7 @@ def probe(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string whose hold-back is measured; may be given several times.  "
             "[default: one of 50 characters, or none with --prompts]",
         ),
