@@ -14,6 +14,7 @@ from detokbench.commands.options import (
     ScenarioOption,
     TrustOption,
     VocabOption,
+    only_utf8,
 )
 from detokbench.errors import usage_error
 from detokbench.grammar import parse_choice, parse_count, parse_count_list, parse_duration_s
@@ -54,6 +55,7 @@ def pipeline(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string of all requests; may be given several times.  [default: the "
             "scenario's]",
         ),
