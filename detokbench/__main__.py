@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
 from typing import TextIO
+
+from detokbench.interrupts import ignore_interrupts, take_first_interrupt
 
 _INTERRUPTED = 130
 
 
 def entry_point() -> None:
     """The console script. SIGTERM and a closed terminal are taken like Ctrl-C."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _interrupt)
+    take_first_interrupt()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # it warns that torch is missing
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         from detokbench.cli import main
 
-        sys.exit(main())
+        code = main()
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        code = _INTERRUPTED
+    ignore_interrupts()
+    _let_go(sys.stdout)
+    sys.exit(code)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _let_go(stream: TextIO) -> None:
+    """What a full disk did not take must not fail once more, and decide the exit code, at exit."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _usable(stream: TextIO | None) -> TextIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -32,7 +33,7 @@ from detokbench.commands import (
     verify,
     vocab,
 )
-from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.errors import DetokbenchError, ExitCode, cannot_show
 
 app = typer.Typer(
     name="detokbench",
@@ -63,6 +64,7 @@ app.add_typer(paths.app, name="paths")
 app.add_typer(scenarios.app, name="scenario")
 app.add_typer(models.app, name="model")
 app.add_typer(gpus.app, name="gpu")
+_OUTPUT_LOST = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 
 
 def _print_version(wanted: bool) -> None:
@@ -96,6 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
             prog_name="detokbench",
             standalone_mode=False,
         )
+        sys.stdout.flush()  # here, where a full disk can still be said
     except DetokbenchError as error:
         return _report(error, str(error), error.exit_code, debug)
     except (BrokenPipeError, SystemExit):
@@ -119,6 +122,11 @@ def _report_other(error: Exception, debug: bool) -> int:
         return _report(error, message, code, debug)
     if isinstance(code, int):  # typer.Exit and typer.Abort
         return code
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        line = f"the name '{str(error.filename)[:40]}…' is too long for a file"
+        return _report(error, line, ExitCode.USAGE, debug)
+    if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_LOST:
+        return _report(error, str(cannot_show(error)), ExitCode.BROKEN_SETUP, debug)
     line = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
     return _report(error, line, ExitCode.BROKEN_SETUP, debug)
 

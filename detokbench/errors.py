@@ -29,3 +29,8 @@ class DetokbenchError(Exception):
 def usage_error(message: str) -> DetokbenchError:
     """An option or a file of the user's that cannot be right (exit code 2)."""
     return DetokbenchError(message, ExitCode.USAGE)
+
+
+def cannot_show(error: OSError) -> DetokbenchError:
+    """What to say where standard output takes nothing: a full disk, a device that is gone."""
+    return DetokbenchError(f"cannot write to standard output: {error.strerror or error}")

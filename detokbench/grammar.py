@@ -5,7 +5,6 @@ of two, ``64..512:64`` in steps with both ends, and commas join parts (``1,32,12
 be any whole number: ``9906,-1,2**63``, and ``128010*20`` repeats one.
 """
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -17,22 +16,31 @@ _SECONDS_PER_UNIT = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(ns|us|µs|μs|ms|s)\s*")
 _COUNT = re.compile(r"\s*(\d+)\s*([kK]?)\s*")
 _MAX_COUNT = 1 << 24
+_MAX_DURATION_S = 24 * 3600.0
 _ID = re.compile(r"\s*(-?\d{1,40})(?:\*\*(\d{1,3}))?(?:\*(\d{1,6}))?\s*")
 _MAX_IDS = 1 << 17
+_MIN_RATE, _MAX_RATE = 1e-3, 1e6
 _Word = TypeVar("_Word", bound=str)
 
 
 def parse_duration_s(text: str, what: str = "duration") -> float:
-    """``"4.48ms"`` → seconds. The unit is mandatory and the value must be above zero."""
+    """``"4.48ms"`` → seconds. The unit is mandatory; above zero, and at most a day."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise usage_error(
             f"{what}: '{text}' is not a duration; write a number and a unit, such as 4.48ms or 10us"
         )
     seconds = float(match[1]) * _SECONDS_PER_UNIT[match[2]]
-    if not 0 < seconds < math.inf:
-        raise usage_error(f"{what}: '{text}' must be longer than zero, and finite")
+    if not 0 < seconds <= _MAX_DURATION_S:
+        raise usage_error(f"{what}: '{text}' must be longer than zero, and at most a day (86400s)")
     return seconds
+
+
+def check_rate(rate: float, what: str = "--rate") -> float:
+    """A rate a second, which must be one that a stream of arrivals can have."""
+    if not _MIN_RATE <= rate <= _MAX_RATE:  # nor is it a NaN
+        raise usage_error(f"{what}: {rate:g} a second must lie between {_MIN_RATE:g} and 1,000,000")
+    return rate
 
 
 def parse_count(text: str, what: str = "count", least: int = 1) -> int:

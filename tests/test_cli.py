@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,11 @@ def test_no_arguments_show_the_help_as_a_usage_error(capsys):
         (["measure-c", "--prompt-len", "-1"], "--prompt-len"),
         (["measure-c", "--no-such"], "--no-such"),
         (["measure"], "measure"),
+        (["measure-c", "--scenario", "x" * 300], "too long"),
+        (["measure-c", "--vocab", "x" * 300], "too long"),
+        (["measure-c", "--out", "x" * 300], "--out: a name in it has more than 200 bytes"),
+        (["measure-c", "--out", "x" * 220 + ".json"], "--out: a name in it has more than 200"),
+        (["time-step", "--model", "x" * 300], "too long"),
     ],
 )
 def test_wrong_options_get_one_line_and_exit_code_2(capsys, arguments, message):
@@ -130,3 +136,18 @@ def test_a_reader_that_leaves_is_no_error():
     )
     assert done.stderr == ""
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("arguments", [["paths", "list"], ["scenario", "list"], ["--help"]])
+def test_standard_output_that_takes_nothing_is_said_in_one_line(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "detokbench", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    says = "detokbench: cannot write to standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (ExitCode.BROKEN_SETUP, says)

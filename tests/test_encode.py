@@ -25,7 +25,15 @@ from detokbench.live.encode_arrivals import measure_arrivals, poisson_times
 from detokbench.live.heartbeat import Heartbeat
 from detokbench.model.admission import late_gap_s, length_that_blocks
 from detokbench.model.latency import latency_of, sample_floor
-from detokbench.records.encode import ArrivalCell, EncodeDetails, PromptFacts, StallCell, details_of
+from detokbench.records.encode import (
+    MOST_ARRIVALS,
+    ArrivalCell,
+    EncodeDetails,
+    PromptFacts,
+    StallCell,
+    details_of,
+    patience_s,
+)
 from detokbench.records.schema import CellSamples, ProcessRun, Record
 from detokbench.records.store import read_record, write_record
 from detokbench.report.encode_chart import encode_figure
@@ -560,9 +568,21 @@ def test_what_was_measured_before_ctrl_c_is_kept(monkeypatch, tmp_path):
 
 def test_default_rates_are_shares_of_what_a_thread_encodes():
     class Plan:
-        rates, quick = None, False
+        rates, quick, duration_s = None, False, 1.0
 
     assert _rates(Plan, 1.5 * MS) == [200, 530, 870]
     assert _rates(Plan, None) == []
     Plan.rates = [10, 20]
     assert _rates(Plan, None) == [10.0, 20.0]
+
+
+def test_default_rates_of_very_short_prompts_stop_at_what_a_loop_can_be_offered():
+    class Plan:
+        rates, quick, duration_s = None, False, 2.0
+
+    assert _rates(Plan, 0.01 * MS) == [30_000, MOST_ARRIVALS / 2]
+    assert len(poisson_times(MOST_ARRIVALS / 2, 2.0, random.Random(0))) == MOST_ARRIVALS
+
+
+def test_a_long_stream_is_not_waited_for_as_long_again():
+    assert (patience_s(0.5), patience_s(600.0)) == (0.5, 5.0)

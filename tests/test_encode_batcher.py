@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from time import sleep
 
 import pytest
 from virtual_loop import VirtualExecutor, run_virtually
@@ -155,6 +156,39 @@ def test_closing_cancels_who_waits_and_refuses_who_comes():
 
     outcomes = run_virtually(drive)
     assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * 3
+
+
+def test_closing_ends_where_many_were_given_up_while_it_encoded():
+    """Each request fills the queue at the moment at which the task is told to end."""
+
+    def tokenizer(texts):
+        sleep(0.0005)
+        return {"input_ids": [[1]] * len(texts) if isinstance(texts, list) else [1]}
+
+    async def drive():
+        batcher = EncodeBatcher(tokenizer)
+        tasks = [asyncio.create_task(batcher.encode("a")) for _ in range(5000)]
+        await asyncio.wait(tasks, timeout=0.05)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await asyncio.wait_for(asyncio.shield(batcher.close()), 10)
+
+    asyncio.run(drive())
+
+
+def test_closing_ends_a_task_that_loses_its_cancellation():
+    class DeafTask(asyncio.Task):
+        def cancel(self, msg=None):
+            return True
+
+    async def drive(loop):
+        loop.set_task_factory(lambda loop, work, **named: DeafTask(work, loop=loop, **named))
+        batcher = EncodeBatcher(FakeTokenizer(loop), executor=VirtualExecutor(loop))
+        await batcher.encode("a")
+        await batcher.close()
+
+    run_virtually(drive)
 
 
 def test_the_tokenizer_is_called_in_one_thread_that_is_not_the_loops():

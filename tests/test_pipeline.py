@@ -226,6 +226,12 @@ def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, wa
         (["--topology", "vlm"], ExitCode.USAGE, "did you mean 'vllm'?"),
         (["--rate", "5"], ExitCode.USAGE, "--rate needs poisson"),
         (["--arrival", "poisson"], ExitCode.USAGE, "needs --rate"),
+        (
+            ["--arrival", "poisson", "--rate", "1e6", "--duration", "2s"],
+            ExitCode.USAGE,
+            "more than 1,000,000 arrivals",
+        ),
+        (["--duration", "1e300s"], ExitCode.USAGE, "at most a day"),
         (["--detokenizers", "2"], ExitCode.USAGE, "--detokenizers is for --topology sglang"),
         (["--path", "fast,slow"], ExitCode.USAGE, "has one path"),
         (["--ramp", "1..4", "--batch", "4"], ExitCode.USAGE, "in place of --batch"),
@@ -256,6 +262,25 @@ def test_a_record_is_shown_and_drawn_from_its_file(tmp_path, capsys, watched):
         assert part in screen
     assert main(["plot", str(path)]) == ExitCode.OK
     assert path.with_suffix(".png").stat().st_size > 10_000
+
+
+def test_a_partial_record_without_an_answer_of_the_engine_has_a_screen():
+    record = read_record(REFERENCE / "pipeline-batch-decode-stop.json")
+    run = record.details["runs"][0]
+    run.update(duration_s=0.0, window_s=0.0, steps=0, late_steps=0, ids=0, processes=[], series=[])
+    run.update(chunks_per_token=None, typical_chunks_per_token=None, broken="", hops=[])
+    record.details.update(runs=[run], prediction=None, ended_by="the process 'engine' died")
+    record.partial = True
+    assert "nothing is known: the engine did not answer" in _screen(record)
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", "1e9", "1e-300", "0", "-1"])
+def test_a_rate_that_no_stream_can_have_is_refused(tmp_path, capsys, rate):
+    options = ["--arrival", "poisson", "--rate", rate, "--out", str(tmp_path)]
+    assert main(["pipeline", *options]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert said.startswith("detokbench: --rate: ")
+    assert said.count("\n") == 1
 
 
 def _screen(record) -> str:

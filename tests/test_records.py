@@ -1,7 +1,9 @@
 """Records: written whole, never over another, readable by anyone, silent about the user."""
 
+import errno
 import getpass
 import json
+import os
 import socket
 
 import msgspec
@@ -12,6 +14,7 @@ from detokbench.errors import DetokbenchError, ExitCode
 from detokbench.records.provenance import command_line, file_name
 from detokbench.records.schema import SCHEMA_VERSION, Record, Row
 from detokbench.records.store import encode, place_for, read_record, write_record
+from detokbench.report.output import keep
 
 COLUMNS = (
     "path batch metric unit median ci_low ci_high samples vocab prompt_len ids_per_step "
@@ -96,6 +99,34 @@ def test_an_out_folder_gets_a_name_of_kind_vocabulary_and_time(tmp_path):
     assert place.parent.is_dir()
 
 
+def test_a_long_name_leaves_room_for_what_is_added_to_it(tmp_path):
+    place = place_for("measure-c", "é" * 127, CREATED, str(tmp_path))
+    assert len(place.name.encode()) <= 200
+    assert place.name.endswith("é-20260102T030405Z.json")
+    write_record(make_record(), place)
+    assert write_record(make_record(), place).stem.endswith("-2")
+
+
+@pytest.mark.parametrize("out", ["x" * 201, "x" * 201 + "/r.json", "x" * 196 + ".json"])
+def test_an_out_name_that_is_too_long_is_refused_before_measuring(tmp_path, out):
+    with pytest.raises(DetokbenchError, match="more than 200 bytes") as caught:
+        place_for("measure-c", "llama-3", CREATED, str(tmp_path / out))
+    assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_standard_output_that_is_full_keeps_the_record(tmp_path):
+    def show():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    stored = []
+    with pytest.raises(
+        DetokbenchError, match="cannot write to standard output: No space"
+    ) as caught:
+        keep(make_record(), show, lambda record: stored.append(record) or tmp_path, None)
+    assert caught.value.exit_code == ExitCode.BROKEN_SETUP
+    assert len(stored) == 1
+
+
 def test_a_folder_that_cannot_be_written_is_a_broken_setup(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DetokbenchError, match="--out") as caught:
@@ -141,6 +172,12 @@ def test_a_hub_id_and_a_list_are_no_paths():
     assert file_name("1,32,256") == "1,32,256"
     assert file_name("1..512") == "1..512"
     assert file_name("/a/b/model") == "model"
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "é" * 5000, "x" * 300 + "/y"])
+def test_a_text_that_is_too_long_for_a_path_is_none(text):
+    assert file_name(text) == text
+    assert command_line(["detokbench", "probe", "--stop", text])[-1] == text
 
 
 def test_machine_facts_name_neither_user_nor_host():

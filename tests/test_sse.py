@@ -89,7 +89,7 @@ def test_the_time_of_an_event_is_that_of_its_last_byte(content, places):
     by_byte = parse_stream([(at, content[at : at + 1]) for at in range(len(content))]).events
     pieces = cut(content, places)
     read_of_byte = [number for number, piece in enumerate(pieces) for _ in piece]
-    expected = [Event(read_of_byte[int(event.at_s)], event.data) for event in by_byte]
+    expected = [event._replace(at_s=read_of_byte[int(event.at_s)]) for event in by_byte]
     events = parse_stream([read for read in enumerate(pieces) if read[1]]).events
     assert events == expected
 

@@ -83,3 +83,12 @@ def test_ratios_are_taken_within_each_process():
 def test_ratios_leave_out_what_is_missing():
     assert paired_ratios([2.0, None, 3.0], [1.0, 1.0, None]) == [2.0]
     assert paired_ratios([2.0], [0.0]) == []
+
+
+@pytest.mark.parametrize("size", [513, 2001])
+def test_an_interval_over_very_many_values_is_what_resampling_gives(size, monkeypatch):
+    values = [float(number) for number in range(size)]
+    ranks = bootstrap_interval(values)
+    monkeypatch.setattr("detokbench.bench.statistics._MOST_RESAMPLED", size)
+    for quick, resampled in zip(ranks, bootstrap_interval(values), strict=True):
+        assert quick == pytest.approx(resampled, abs=0.01 * size)

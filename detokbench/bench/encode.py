@@ -24,7 +24,13 @@ from detokbench.bench.plan import (
 from detokbench.bench.run import Collected, Outcome, collect, without_folders
 from detokbench.errors import DetokbenchError
 from detokbench.live.encode_arrivals import WAYS
-from detokbench.records.encode import ArrivalCell, EncodeDetails, GilFact, StallCell
+from detokbench.records.encode import (
+    MOST_ARRIVALS,
+    ArrivalCell,
+    EncodeDetails,
+    GilFact,
+    StallCell,
+)
 from detokbench.records.provenance import file_name
 from detokbench.records.schema import Record, Row
 from detokbench.workload.scenario import Scenario, override
@@ -213,13 +219,17 @@ def _measure_live(
 
 
 def _rates(plan: EncodePlan, cost_s: float | None) -> list[float]:
-    """Those asked for, else shares of what one thread can encode, to two digits."""
+    """Those asked for, else shares of what one thread can encode, to two digits.
+
+    Shares of very short prompts stop at ``MOST_ARRIVALS`` a stream.
+    """
     if plan.rates is not None:
         return [float(rate) for rate in plan.rates]
     if cost_s is None:
         return []
     loads = _QUICK_LOADS if plan.quick else _LOADS
-    return [float(f"{load / cost_s:.2g}") for load in loads]
+    most = MOST_ARRIVALS / plan.duration_s
+    return list(dict.fromkeys(min(float(f"{load / cost_s:.2g}"), most) for load in loads))
 
 
 def _stalls(paths: Sequence[str], admitted: Sequence[int]) -> list[tuple[str, int]]:

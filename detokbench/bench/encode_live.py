@@ -22,7 +22,7 @@ from detokbench.live.encode_arrivals import WAYS, measure_arrivals, poisson_time
 from detokbench.live.heartbeat import idle_s
 from detokbench.model.latency import latency_of
 from detokbench.paths.protocol import PathClass
-from detokbench.records.encode import ArrivalCell, GilFact, StallCell
+from detokbench.records.encode import ArrivalCell, GilFact, StallCell, patience_s
 from detokbench.vocab import Vocabulary
 from detokbench.workload.prompt_texts import PromptText, read_prompt_texts
 from detokbench.workload.streams import Workload
@@ -80,7 +80,7 @@ def _arrival_cell(
                 as_engines_call(vocabulary),
                 [text.text for text in texts],
                 times_s,
-                request.duration_s,
+                patience_s(request.duration_s),
                 request.max_batch,
                 request.wait_s,
             )

@@ -29,7 +29,9 @@ from detokbench.bench.plan import (
     PrepareRequest,
 )
 from detokbench.errors import DetokbenchError, ExitCode
+from detokbench.interrupts import uninterrupted
 from detokbench.records.schema import ProcessRun
+from detokbench.run_folder import RunFolder
 from detokbench.workload.scenario import Scenario
 
 _LOADED_AT_ONCE = 4  # workers, about half a gigabyte each; more than CPUs, as imports wait for disk
@@ -138,7 +140,7 @@ class Manager:
         self._load = load
         self._to_start = processes + alone + 1  # one more, which prepares
         self._waiting: list[WorkerProcess] = []
-        self._folder = tempfile.TemporaryDirectory(prefix="detokbench-")
+        self._folder = RunFolder()
         self.workload_file = str(Path(self._folder.name) / "workload.msgpack")
         self.processes = processes
         self.cpus = usable_cpus()
@@ -147,9 +149,10 @@ class Manager:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._waiting:
-            worker.close()
-        self._folder.cleanup()
+        with uninterrupted():
+            for worker in self._waiting:
+                worker.close()
+            self._folder.close()
 
     def _start(self, most: int) -> None:
         count = min(self._to_start, most)

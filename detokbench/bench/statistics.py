@@ -16,6 +16,7 @@ from math import sqrt
 from statistics import NormalDist, median
 
 _RESAMPLES = 1999
+_MOST_RESAMPLED = 512
 # With fewer even the range from the least to the greatest misses the median more than 5 % of times.
 _FEWEST_FOR_INTERVAL = 5
 # Student's t at 97.5 % for 1 to 30 degrees of freedom; beyond, the last one does.
@@ -58,14 +59,23 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float | None, float | N
 
     The expanded percentile interval (T. Hesterberg, What Teachers Should Know About the Bootstrap,
     2015): with few processes plain percentiles are too narrow, as a normal quantile is where
-    Student's belongs, so they are taken further out.
+    Student's belongs, so they are taken further out. With very many the resampled median is the
+    value at a rank that is normally distributed, which takes neither time nor memory.
     """
     size = len(values)
     if size < _FEWEST_FOR_INTERVAL:
         return None, None
+    if size > _MOST_RESAMPLED:
+        return _rank_interval(values)
     medians = sorted(median([values[i] for i in picks]) for picks in _resamples(size))
     cut = round(_tail(size) * _RESAMPLES)
     return medians[cut], medians[-1 - cut]
+
+
+def _rank_interval(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    low = round(len(ordered) / 2 + NormalDist().inv_cdf(0.025) * sqrt(len(ordered)) / 2)
+    return ordered[low], ordered[-1 - low]
 
 
 def _tail(size: int) -> float:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from detokbench.commands.options import TrustOption
-from detokbench.errors import ExitCode, usage_error
+from detokbench.commands.options import TrustOption, only_utf8
+from detokbench.errors import ExitCode
 
 HELP = """\
 Show what a tokenizer does to text when it is served, without a model.
@@ -31,6 +31,7 @@ def audit(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string to look at; may be given several times, and is never split.",
         ),
     ] = None,
@@ -45,9 +46,6 @@ def audit(
 
     stops = list(dict.fromkeys(stop or []))
     check_stops(stops, [])
-    for text in stops:
-        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-            raise usage_error("--stop: the text is not valid UTF-8")
     check_vocabulary_name(tokenizer)
     from detokbench.report.audit_screen import print_audit
     from detokbench.report.console import make_console

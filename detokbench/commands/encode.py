@@ -20,7 +20,6 @@ from detokbench.commands.options import (
 from detokbench.errors import usage_error
 from detokbench.grammar import parse_count, parse_count_list, parse_duration_s
 
-_MOST_ARRIVALS = 100_000
 HELP = """\
 Measure what turning prompts into ids costs, and how long it stalls an event loop.
 
@@ -113,9 +112,11 @@ def encode(
 
 def _check_size(rates: list[int], duration_s: float, t_step_s: float, lengths: list[int]) -> None:
     """Refuse what would take for ever or all memory, before anything is loaded."""
-    if max(rates, default=0) * duration_s > _MOST_ARRIVALS:
-        raise usage_error(f"--rate: more than {_MOST_ARRIVALS:,} arrivals in --duration")
-    if duration_s / t_step_s > _MOST_ARRIVALS:
-        raise usage_error(f"--t-step: more than {_MOST_ARRIVALS:,} steps in --duration")
+    from detokbench.records.encode import MOST_ARRIVALS
+
+    if max(rates, default=0) * duration_s > MOST_ARRIVALS:
+        raise usage_error(f"--rate: more than {MOST_ARRIVALS:,} arrivals in --duration")
+    if duration_s / t_step_s > MOST_ARRIVALS:
+        raise usage_error(f"--t-step: more than {MOST_ARRIVALS:,} steps in --duration")
     if lengths[-1] > 1 << 20:
         raise usage_error(f"--lengths: {lengths[-1]:,} ids are more than a prompt of 1,024k")

@@ -1,8 +1,24 @@
 """The options that the measuring commands share, each in one place."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
+
+from detokbench.errors import usage_error
+
+_Given = TypeVar("_Given", str | None, list[str] | None)
+
+
+def only_utf8(param: typer.CallbackParam, given: _Given) -> _Given:
+    """A text as it was given. Raises a usage error for bytes of the shell that are no UTF-8.
+
+    They reach us as lone surrogates, which nothing can encode: no record could be stored.
+    """
+    texts = [given] if isinstance(given, str) else given or []
+    if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
+        raise usage_error(f"{param.opts[0]}: the text is not valid UTF-8")
+    return given
+
 
 ScenarioOption = Annotated[
     str, typer.Option("--scenario", metavar="NAME|FILE", help="What to run, whose texts.")

@@ -14,10 +14,18 @@ from detokbench.commands.options import (
     ScenarioOption,
     TrustOption,
     VocabOption,
+    only_utf8,
 )
 from detokbench.errors import usage_error
-from detokbench.grammar import parse_choice, parse_count, parse_count_list, parse_duration_s
+from detokbench.grammar import (
+    check_rate,
+    parse_choice,
+    parse_count,
+    parse_count_list,
+    parse_duration_s,
+)
 
+_MOST_ARRIVALS = 1_000_000
 HELP = """\
 Run the host side of vLLM or SGLang for real: processes, sockets, streams; a clock for a GPU.
 
@@ -54,6 +62,7 @@ def pipeline(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string of all requests; may be given several times.  [default: the "
             "scenario's]",
         ),
@@ -127,8 +136,10 @@ def pipeline(
 
     kind: Topology = parse_choice(topology, get_args(Topology), "--topology")
     how: Arrival = parse_choice(arrival, get_args(Arrival), "--arrival")
-    if (how == "poisson") != (rate is not None) or (rate is not None and rate <= 0):
-        raise usage_error("--arrival poisson needs --rate above 0, and --rate needs poisson")
+    if (how == "poisson") != (rate is not None):
+        raise usage_error("--arrival poisson needs --rate, and --rate needs poisson")
+    if rate is not None:
+        check_rate(rate)
     if ramp is not None and how != "closed":
         raise usage_error("--ramp needs --arrival closed: the batch must be full")
     if ramp is not None and batch is not None:
@@ -167,6 +178,8 @@ def pipeline(
         batches = sorted(parse_count_list(ramp, "--ramp"))
     duration_s = parse_duration_s(duration or ("10s" if ramp is None else "3s"), "--duration")
     check_duration(duration_s, asked.t_step_s)
+    if asked.rate * duration_s > _MOST_ARRIVALS:
+        raise usage_error(f"--rate: more than {_MOST_ARRIVALS:,} arrivals in --duration")
     created = utc_now()
     place = place_for("pipeline", file_name(chosen.vocabulary), created, out)
     with progress_bar() as progress:

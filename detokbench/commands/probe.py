@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detokbench.commands.options import ChartOption, JsonOption, OutOption
+from detokbench.commands.options import ChartOption, JsonOption, OutOption, only_utf8
 from detokbench.grammar import parse_choice, parse_count, parse_duration_s
 
 HELP = """\
@@ -27,7 +27,10 @@ def probe(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="NAME", help="Model to ask for.  [default: the first it lists]"
+            "--model",
+            metavar="NAME",
+            callback=only_utf8,
+            help="Model to ask for.  [default: the first it lists]",
         ),
     ] = None,
     api: Annotated[
@@ -56,6 +59,7 @@ def probe(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string whose hold-back is measured; may be given several times.  "
             "[default: one of 50 characters, or none with --prompts]",
         ),
@@ -100,10 +104,10 @@ def probe(
     chart: ChartOption = True,
     json: JsonOption = False,
 ) -> int:
-    import os
     from pathlib import Path
 
-    from detokbench.live.probe_asked import Asked
+    from detokbench.live.open_files import allow_streams
+    from detokbench.live.probe_asked import Asked, key_of
     from detokbench.live.probe_fetch import Limits, stream_limit_bytes
     from detokbench.live.probe_prompts import (
         LONG_STOP,
@@ -120,6 +124,7 @@ def probe(
     from detokbench.stops.validation import refuse_empty_stop
     from detokbench.vocab.registry import load_vocabulary
 
+    key = key_of(api_key_env)
     interface = parse_choice(api, list(API_PATHS), "--api")
     server = parse_server(url, interface)
     stops = list(dict.fromkeys(stop or []))
@@ -130,6 +135,8 @@ def probe(
     )
     hold_prompt = STOP_PROMPT if prompts is None else asked_prompts[0] if stops else None
     at_a_time = parse_count(concurrency, "--concurrency")
+    in_all = parse_count(requests, "--requests")
+    allow_streams(min(at_a_time, in_all), "--concurrency")
     length = parse_count(max_tokens, "--max-tokens")
     asked = Asked(
         server=server,
@@ -139,7 +146,7 @@ def probe(
         hold_prompt=hold_prompt,
         stop=stops or [LONG_STOP],
         concurrency=at_a_time,
-        requests=parse_count(requests, "--requests"),
+        requests=in_all,
         max_tokens=length,
         limits=Limits(
             parse_duration_s(timeout, "--timeout"), stream_limit_bytes(at_a_time, length)
@@ -149,7 +156,7 @@ def probe(
         asks_ids=token_ids,
         asks_logprobs=logprobs,
         vocabulary=None if tokenizer is None else load_vocabulary(tokenizer),
-        key=os.environ.get(api_key_env),
+        key=key,
     )
     created = utc_now()
     place = place_for("probe", server.origin.partition("://")[2], created, out)

@@ -19,6 +19,7 @@ from detokbench.commands.options import (
     SeedOption,
     TrustOption,
     VocabOption,
+    only_utf8,
 )
 from detokbench.errors import ExitCode, usage_error
 from detokbench.grammar import (
@@ -70,6 +71,7 @@ def sweep(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string, for SGLang's scheduler; may be given several times.",
         ),
     ] = None,

@@ -18,6 +18,7 @@ from detokbench.commands.options import (
     SeedOption,
     TrustOption,
     VocabOption,
+    only_utf8,
 )
 from detokbench.errors import DetokbenchError, usage_error
 from detokbench.grammar import parse_choice, parse_count, parse_count_list, parse_duration_s
@@ -40,6 +41,7 @@ def tail_str(
         typer.Option(
             "--stop",
             metavar="TEXT",
+            callback=only_utf8,
             help="A stop string; may be given several times, and is never split.  [default: the "
             "scenario's, else '</answer>' and one of 40 tokens]",
         ),
@@ -47,7 +49,10 @@ def tail_str(
     stop_regex: Annotated[
         list[str] | None,
         typer.Option(
-            "--stop-regex", metavar="RE", help="A stop regex; may be given several times."
+            "--stop-regex",
+            metavar="RE",
+            callback=only_utf8,
+            help="A stop regex; may be given several times.",
         ),
     ] = None,
     stop_tokens: Annotated[

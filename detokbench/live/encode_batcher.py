@@ -45,7 +45,7 @@ class EncodeBatcher:
         self._wait_s = wait_s
         self._executor = executor or ThreadPoolExecutor(max_workers=1)
         self._owns_executor = executor is None
-        self._queue: asyncio.Queue[_Request] | None = None
+        self._queue: asyncio.Queue[_Request | None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._encoding: Sequence[_Request] = ()
 
@@ -65,37 +65,44 @@ class EncodeBatcher:
         """Stop; requests that still wait are cancelled. It may be called twice."""
         queue, self._queue = self._queue, None
         if self._task is not None and queue is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            waiting = list(self._encoding)
+            waiting = [*self._encoding]
             while not queue.empty():
-                waiting.append(queue.get_nowait())
+                waiting += filter(None, [queue.get_nowait()])
             for request in waiting:
                 request.answer.cancel()
+            queue.put_nowait(None)  # ends the task also where a cancellation is lost
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
         if self._owns_executor:
             self._executor.shutdown(wait=True)
 
-    async def _run(self, queue: asyncio.Queue[_Request]) -> None:
-        while True:
-            batch = [await queue.get()]
+    async def _run(self, queue: asyncio.Queue[_Request | None]) -> None:
+        while (first := await queue.get()) is not None:
+            batch = [first]
             self._encoding = batch
             if not queue.empty():
                 await self._gather(queue, batch)
             await self._encode([request for request in batch if not request.answer.done()])
             self._encoding = ()
 
-    async def _gather(self, queue: asyncio.Queue[_Request], batch: list[_Request]) -> None:
-        """Add what comes within the wait; it goes on when the queue runs empty in between."""
+    async def _gather(self, queue: asyncio.Queue[_Request | None], batch: list[_Request]) -> None:
+        """Add what comes within the wait; it goes on when the queue runs empty in between.
+
+        Not by ``asyncio.wait_for``: before Python 3.12 it returns what it has and loses a
+        cancellation that comes at the same moment.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + self._wait_s
-        while len(batch) < self._max_batch:
-            left_s = end - loop.time()
-            if left_s <= 0:
-                return
-            try:
-                batch.append(await asyncio.wait_for(queue.get(), left_s))
-            except TimeoutError:
-                return
+        try:
+            async with asyncio.timeout_at(end):
+                while len(batch) < self._max_batch and loop.time() < end:
+                    request = await queue.get()
+                    if request is None:
+                        queue.put_nowait(None)  # for the task, which ends by it
+                        return
+                    batch.append(request)
+        except TimeoutError:
+            pass
 
     async def _encode(self, batch: Sequence[_Request]) -> None:
         if not batch:

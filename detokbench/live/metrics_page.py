@@ -7,7 +7,7 @@ Names: vLLM 0.33 ``v1/metrics/loggers.py`` (PrometheusStatLogger) and, before 0.
 from __future__ import annotations
 
 import re
-from math import isnan
+from math import isfinite
 
 from detokbench.records.probe import LoadPoint, ServerLoad
 
@@ -43,9 +43,9 @@ def read_page(page: str) -> dict[str, float]:
             value = float(match[2])
         except ValueError:
             continue
-        if not isnan(value):
+        if isfinite(value):
             found[match[1]] = found.get(match[1], 0.0) + value
-    return found
+    return {name: value for name, value in found.items() if isfinite(value)}
 
 
 def load_point(page: str, at_s: float) -> tuple[str, LoadPoint] | None:

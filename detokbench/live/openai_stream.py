@@ -11,17 +11,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import msgspec
-
-from detokbench.live.sse import Event
+from detokbench.live.json_text import NotJsonError, json_of, read_json
+from detokbench.live.sse import DONE, Event
 
 Kind = Literal["content", "role", "final", "usage"]
 """``role``: the first frame of a chat, with no text. ``final``: an end reason and no text."""
-DONE = b"[DONE]"
+MOST_TOKENS = 1 << 24
+"""As many as can be asked for: a count above it is none."""
+_ERROR_EVENT = b"error"
+_NO_ID = 1 << 63
 _OTHER_TEXT = ("reasoning_content", "reasoning", "refusal")
 
 
-@dataclass
+@dataclass(slots=True)
 class Chunk:
     """One frame: what it adds, and when it came. Counts are None where the server gives none."""
 
@@ -54,7 +56,8 @@ class Answer:
     """The message of an error that came within the stream."""
     usage: int | None = None
     """Tokens of the answer by the last count that came."""
-    prompt_ids: list[int] | None = None
+    odd_counts: int = 0
+    """Counts of tokens that cannot be: negative, above ``MOST_TOKENS`` or no whole number."""
 
     @property
     def content(self) -> list[Chunk]:
@@ -73,6 +76,9 @@ def read_answer(events: Iterable[Event]) -> Answer:
         if event.data.strip() == DONE:
             answer.done = True
             break
+        if event.name == _ERROR_EVENT:
+            answer.error = _said(event.data)
+            break
         try:
             frame = _frame_of(event.data)
             if frame.get("error") is not None:
@@ -85,12 +91,20 @@ def read_answer(events: Iterable[Event]) -> Answer:
     return answer
 
 
+def _said(data: bytes) -> str:
+    """What an ``error`` event says, be it JSON or not."""
+    try:
+        return error_message(read_json(data))
+    except NotJsonError:
+        return data.decode("utf-8", "replace")
+
+
 def error_message(body: Any) -> str:
     """The words of an error body, in any of the forms that servers use; else all of it, cut."""
     for key in ("error", "message", "detail"):
         if isinstance(body, dict) and key in body:
             body = body[key]
-    return body if isinstance(body, str) else str(body)
+    return json_of(body)
 
 
 def whole_text(body: Any) -> str:
@@ -107,9 +121,9 @@ def whole_text(body: Any) -> str:
 
 def _frame_of(data: bytes) -> dict[str, Any]:
     try:
-        frame = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotAFrameError(f"not JSON: {error}") from error
+        frame = read_json(data)
+    except NotJsonError as error:
+        raise NotAFrameError(str(error)) from error
     if not isinstance(frame, dict):
         raise NotAFrameError("a frame that is no object")
     return frame
@@ -117,8 +131,10 @@ def _frame_of(data: bytes) -> dict[str, Any]:
 
 def _add_frame(answer: Answer, frame: dict[str, Any], at_s: float) -> None:
     usage = frame.get("usage")
-    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    if isinstance(count, int):
+    said = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    count = _count_of(said)
+    answer.odd_counts += said is not None and count is None
+    if count is not None:
         answer.usage = count
     choices = frame.get("choices")
     if not choices:
@@ -128,11 +144,21 @@ def _add_frame(answer: Answer, frame: dict[str, Any], at_s: float) -> None:
         raise NotAFrameError("a frame whose choices are no list of objects")
     choice = choices[0]
     chunk = _chunk_of(choice, at_s, is_first=not answer.chunks)
-    chunk.usage = count if isinstance(count, int) else None
+    chunk.usage = count
     answer.chunks.append(chunk)
-    answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
-    prompt_ids = choice.get("prompt_token_ids") or frame.get("prompt_token_ids")
-    answer.prompt_ids = answer.prompt_ids or prompt_ids
+    answer.finish_reason = _reason_of(choice.get("finish_reason")) or answer.finish_reason
+
+
+def _count_of(said: Any) -> int | None:
+    """A count of tokens; None for what cannot be one. JSON's true is an int to Python."""
+    return said if type(said) is int and 0 <= said <= MOST_TOKENS else None
+
+
+def _reason_of(said: Any) -> str | None:
+    """A finish reason; SGLang's native form is an object with ``type``, others are their JSON."""
+    if not said:
+        return None
+    return json_of(said.get("type", said) if isinstance(said, dict) else said)
 
 
 def _chunk_of(choice: dict[str, Any], at_s: float, is_first: bool) -> Chunk:
@@ -151,9 +177,14 @@ def _chunk_of(choice: dict[str, Any], at_s: float, is_first: bool) -> Chunk:
             kind = "role"
     ids = choice.get("token_ids")
     return Chunk(
-        at_s, kind, text, other, ids if isinstance(ids, list) else None,
+        at_s, kind, text, other, _ids_of(ids) if isinstance(ids, list) else None,
         logprobs=_logprob_entries(choice.get("logprobs")),
     )  # fmt: skip
+
+
+def _ids_of(said: list[Any]) -> list[int]:
+    """Ids; -1, which is no token of any vocabulary, in the place of what cannot be one."""
+    return [i if type(i) is int and 0 <= i < _NO_ID else -1 for i in said]
 
 
 def _logprob_entries(logprobs: Any) -> int | None:
@@ -169,7 +200,7 @@ def _tool_text(calls: Any) -> str:
         return ""
     functions = [call.get("function") for call in calls if isinstance(call, dict)]
     return "".join(
-        str(function.get("name") or "") + str(function.get("arguments") or "")
+        json_of(function.get("name") or "") + json_of(function.get("arguments") or "")
         for function in functions
         if isinstance(function, dict)
     )

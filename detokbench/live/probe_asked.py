@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import os
 from dataclasses import dataclass
+from functools import cached_property
 
+from detokbench.errors import usage_error
 from detokbench.live.probe_fetch import Limits
 from detokbench.live.probe_prompts import Prompt
+from detokbench.live.probe_secrets import in_base64, secrets_of
 from detokbench.live.probe_url import Api, Server
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -33,22 +36,29 @@ class Asked:
     vocabulary: Vocabulary | None
     key: str | None
 
-    @property
+    @cached_property
     def secrets(self) -> tuple[str, ...]:
         """What must not show in a message that the server repeats."""
-        user = self.server.user or ""
-        password = user.partition(":")[2]
-        return tuple(filter(None, (self.key, password, _in_base64(user))))
+        return secrets_of(self.server, self.key)
 
     def headers(self) -> dict[str, str]:
         """What every request says beside its body."""
         said = {"Accept": "text/event-stream, application/json", "Accept-Encoding": "identity"}
         if self.server.user is not None:
-            said["Authorization"] = f"Basic {_in_base64(self.server.user)}"
+            said["Authorization"] = f"Basic {in_base64(self.server.user)}"
         elif self.key:
             said["Authorization"] = f"Bearer {self.key}"
         return said
 
 
-def _in_base64(text: str) -> str:
-    return b64encode(text.encode()).decode()
+def key_of(variable: str) -> str | None:
+    """The key in a variable of the environment, if it is set. Raises DetokbenchError, exit code 2,
+    without the key, where it can be no header's value.
+    """
+    key = os.environ.get(variable)
+    if key is not None and not key.isprintable():
+        raise usage_error(
+            f"--api-key-env: the key in {variable} has a line end or another character that no "
+            "header can hold"
+        )
+    return key

@@ -9,8 +9,11 @@ from itertools import accumulate
 from statistics import median
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from detokbench.live.openai_stream import Answer
 from detokbench.live.probe_judge import Judged
+from detokbench.live.probe_secrets import blotted
 from detokbench.records.probe import Comparison, HoldBack, IdCheck
 from detokbench.vocab.vocabulary import Vocabulary
 
@@ -140,28 +143,40 @@ def _reached_s(runs: Sequence[Curve], place: int) -> float:
     return median(run.reached_s(place) for run in runs)
 
 
-def check_ids(judged: Sequence[Judged], vocabulary: Vocabulary) -> IdCheck | None:
-    """The text of the ids by the table of bytes, against the text that came; None without ids.
+def check_ids(
+    entry: Judged, vocabulary: Vocabulary, secrets: tuple[str, ...] = ()
+) -> IdCheck | None:
+    """The text of a request's ids by the table of bytes, against the text that came.
 
-    A character that the ids leave open at the end may be missing or be U+FFFD. Raises
-    UnsupportedFamilyError where the vocabulary has no such table.
+    None without ids. A character that the ids leave open at the end may be missing or be U+FFFD.
+    Raises UnsupportedFamilyError where the vocabulary has no such table.
     """
-    found = IdCheck(tokenizer=vocabulary.name, requests=0, same=0, unknown_ids=0)
-    for entry in judged:
-        ids = [i for chunk in entry.answer.chunks for i in chunk.ids or []]
-        if not ids:
-            continue
-        found.requests += 1
-        unknown, texts = _texts_of(ids, vocabulary)
-        found.unknown_ids += unknown
-        if entry.text in texts:
-            found.same += 1
-        elif found.at is None:
-            found.at = _in_common(texts[0], entry.text)
-            found.prompt = entry.raw.prompt
-            found.expected = _around(texts[0], found.at)
-            found.got = _around(entry.text, found.at)
-    return found if found.requests else None
+    ids = [i for chunk in entry.answer.chunks for i in chunk.ids or []]
+    if not ids:
+        return None
+    unknown, texts = _texts_of(ids, vocabulary)
+    found = IdCheck(tokenizer=vocabulary.name, requests=1, same=0, unknown_ids=unknown)
+    if entry.text in texts:
+        found.same = 1
+        return found
+    expected, got = blotted(texts[0], secrets), blotted(entry.text, secrets)
+    found.at = _in_common(expected, got)
+    found.prompt = entry.raw.prompt
+    found.expected, found.got = _around(expected, found.at), _around(got, found.at)
+    return found
+
+
+def add_up(checks: Sequence[IdCheck]) -> IdCheck | None:
+    """The checks of many requests as one, with the place where the first differs; None of none."""
+    if not checks:
+        return None
+    shown = next((check for check in checks if check.at is not None), checks[0])
+    return replace(
+        shown,
+        requests=sum(check.requests for check in checks),
+        same=sum(check.same for check in checks),
+        unknown_ids=sum(check.unknown_ids for check in checks),
+    )
 
 
 def _texts_of(ids: Sequence[object], vocabulary: Vocabulary) -> tuple[int, list[str]]:

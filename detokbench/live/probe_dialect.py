@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
+from detokbench.live.json_text import NotJsonError, read_json
 from detokbench.live.openai_stream import error_message
 from detokbench.live.probe_fetch import Raw
 from detokbench.live.probe_prompts import Prompt
@@ -86,8 +85,8 @@ async def learn(
 def _to_leave_out(taken: list[str], raw: Raw) -> list[str]:
     body = raw.reads[0][1] if raw.reads else b""
     try:
-        message = error_message(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = error_message(read_json(body))
+    except NotJsonError:
         message = body.decode("utf-8", "replace")
     named = [name for name in taken if name.rpartition(".")[2] in message]
     if named and named != ["stream_options"]:

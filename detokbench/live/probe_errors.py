@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
-from urllib.parse import quote
 
-import msgspec
-
+from detokbench.live.json_text import NotJsonError, read_json
 from detokbench.live.openai_stream import error_message
 from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_secrets import HIDDEN, blotted
 
 MOST_BODY = 120
 """Characters of a body that is no JSON."""
 MOST_NOTE = 200
-_HIDDEN = "***"
 _TAG = re.compile(r"<[^<>]*>")
 _HEADER = re.compile(r"(authorization|bearer).*", re.IGNORECASE | re.DOTALL)
 
@@ -25,10 +21,7 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
 
     To be called before the text is cut: a part of a key would not be found.
     """
-    for secret in sorted(secrets, key=len, reverse=True):
-        for form in (secret, quote(secret, safe=""), html.escape(secret), json.dumps(secret)[1:-1]):
-            text = text.replace(form, _HIDDEN)
-    return _HEADER.sub(_HIDDEN, text)
+    return _HEADER.sub(HIDDEN, blotted(text, secrets))
 
 
 def one_line(text: str, most: int) -> str:
@@ -49,8 +42,8 @@ def http_error(raw: Raw, secrets: tuple[str, ...]) -> str:
 
 def _said(body: bytes, content_type: str, secrets: tuple[str, ...]) -> str:
     try:
-        return one_line(masked(error_message(msgspec.json.decode(body)), secrets), MOST_NOTE)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return one_line(masked(error_message(read_json(body)), secrets), MOST_NOTE)
+    except NotJsonError:
         text = body.decode("utf-8", "replace")
     if content_type == "text/html":
         text = _TAG.sub("\n", text)

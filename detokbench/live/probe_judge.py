@@ -10,12 +10,14 @@ from detokbench.live.itl import chunk_gaps, mean_itl_s, token_gaps
 from detokbench.live.openai_stream import Answer, read_answer
 from detokbench.live.probe_errors import MOST_NOTE, http_error, masked, one_line
 from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_secrets import blotted
 from detokbench.live.sse import Parsed, parse_stream
 from detokbench.records.probe import MEASURED, RequestFacts, RequestOutcome
 from detokbench.vocab.vocabulary import Vocabulary
 
 _SILENT_SHARE = 0.5
 """Silent for so much of its time at the end, a request was waiting; else it was still streaming."""
+_MOST_REASON = 60
 _REPLACEMENT = "\ufffd"
 
 
@@ -61,6 +63,8 @@ def judge(raw: Raw, vocabulary: Vocabulary | None, secrets: tuple[str, ...] = ()
         note = http_error(raw, secrets)
     else:
         note = one_line(masked(note, secrets), MOST_NOTE)
+    if answer.finish_reason:
+        answer.finish_reason = one_line(blotted(answer.finish_reason, secrets), _MOST_REASON)
     cumulative = undo_cumulative(answer)
     counted = count_tokens(answer, vocabulary)
     return Judged(raw, outcome, note, answer, cumulative, counted)
@@ -74,7 +78,7 @@ def _of_stream(raw: Raw, parsed: Parsed, answer: Answer) -> tuple[RequestOutcome
     if answer.bad_frame:
         return "bad-json", answer.bad_frame
     if answer.done and answer.content:
-        return "ok", ""
+        return "ok", _odd_counts(answer)
     return _without_done(raw, parsed, answer)
 
 
@@ -87,7 +91,11 @@ def _without_done(raw: Raw, parsed: Parsed, answer: Answer) -> tuple[RequestOutc
         return "cut-off", f"after {_chunks(answer)}"
     if not answer.content:
         return "empty", f"{raw.size:,} bytes came"
-    return "no-done", ""
+    return "no-done", _odd_counts(answer)
+
+
+def _odd_counts(answer: Answer) -> str:
+    return f"{answer.odd_counts:,} usage counts that cannot be" if answer.odd_counts else ""
 
 
 def _chunks(answer: Answer) -> str:
@@ -107,7 +115,7 @@ def _without_stream(raw: Raw) -> tuple[RequestOutcome, str]:
 
 
 def _out_of_time(raw: Raw, answer: Answer) -> tuple[RequestOutcome, str]:
-    last_s = raw.reads[-1][0] if raw.reads else raw.sent_s
+    last_s = raw.last_s or (raw.reads[-1][0] if raw.reads else raw.sent_s)
     silent_s, seconds = raw.ended_s - last_s, raw.ended_s - raw.sent_s
     if silent_s > _SILENT_SHARE * seconds:
         return (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from detokbench.live.metrics_page import load_point
-from detokbench.live.probe_fetch import Raw
+from detokbench.live.probe_fetch import Raw, read_at_most
 from detokbench.live.probe_judge import Judged
+from detokbench.live.probe_kept import Kept, keep
 from detokbench.live.probe_prompts import Prompt
 from detokbench.records.probe import ClientFacts, LoadPoint
+from detokbench.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -37,23 +40,31 @@ class Load:
     """What the load has brought so far; kept where it is interrupted."""
 
     judge: Callable[[Raw], Judged]
-    judged: list[Judged] = field(default_factory=list)
+    vocabulary: Vocabulary | None = None
+    """What ids are checked by."""
+    secrets: tuple[str, ...] = ()
+    judged: list[Kept] = field(default_factory=list)
     client: ClientFacts | None = None
-    _raws: list[Raw] = field(default_factory=list)
+    took_s: tuple[float, float] = (0.0, 0.0)
+    """CPU seconds of this process and seconds from the first request to the end of the last."""
+    _raws: deque[Raw] = field(default_factory=deque)
     _kept_bytes: int = 0
     _parsed_late: bool = True
 
     def add(self, raw: Raw) -> None:
         """Keep a request for later, or judge it now where too much is kept."""
-        if self._kept_bytes + raw.size <= _MOST_KEPT_BYTES:
-            self._kept_bytes += raw.size
+        if self._kept_bytes + raw.kept_bytes <= _MOST_KEPT_BYTES:
+            self._kept_bytes += raw.kept_bytes
             self._raws.append(raw)
         else:
             self._parsed_late = False
             self._judge(raw)
 
     def finish(self, cpu_s: float, wall_s: float) -> None:
-        """Judge what is left, and keep what the client took."""
+        """Judge what is left, and keep what the client took.
+
+        What is judged when Ctrl-C comes stays; the rest is dropped.
+        """
         share = cpu_s / wall_s if wall_s > 0 else 0.0
         self.client = ClientFacts(
             cpu_share=share,
@@ -61,15 +72,15 @@ class Load:
             wall_s=wall_s,
             parsed_late=self._parsed_late,
         )
-        for raw in self._raws:
-            self._judge(raw)
-        self._raws = []
-        self.judged.sort(key=lambda entry: entry.raw.sent_s)
+        try:
+            while self._raws:
+                self._judge(self._raws.popleft())
+        finally:
+            self._raws.clear()
+            self.judged.sort(key=lambda entry: entry.sent_s)
 
     def _judge(self, raw: Raw) -> None:
-        entry = self.judge(raw)
-        raw.reads = []  # what was read of them is in the answer
-        self.judged.append(entry)
+        self.judged.append(keep(self.judge(raw), self.vocabulary, self.secrets))
 
 
 async def run_load(
@@ -80,7 +91,10 @@ async def run_load(
     ask: Callable[[Prompt], Awaitable[Raw]],
     progress: Callable[[str, float], None],
 ) -> None:
-    """Send so many requests, each worker the next when its last has ended; prompts take turns."""
+    """Send so many requests, each worker the next when its last has ended; prompts take turns.
+
+    ``load.finish`` is left to do, outside of the loop, in which Ctrl-C would not reach it.
+    """
     numbers = count()
 
     async def work() -> None:
@@ -95,8 +109,7 @@ async def run_load(
                 for _ in range(min(concurrency, requests)):
                     group.create_task(work())
         finally:
-            cpu_s, wall_s = process_time() - cpu_s, perf_counter() - wall_s
-            load.finish(cpu_s, wall_s)
+            load.took_s = process_time() - cpu_s, perf_counter() - wall_s
 
 
 @contextmanager
@@ -125,7 +138,7 @@ class Looks:
             async with asyncio.timeout(_PAGE_TIMEOUT_S), session.get(url) as response:
                 if response.status != 200:
                     return False
-                page = await _some(response.content.iter_any())
+                page = (await read_at_most(response, _MOST_PAGE_BYTES)).decode("utf-8", "replace")
         except Exception:  # whatever it is, the page is not there
             return False
         found = load_point(page, perf_counter() - since_s)
@@ -134,15 +147,6 @@ class Looks:
         self.engine, point = found
         self.points.append(point)
         return True
-
-
-async def _some(parts: AsyncIterator[bytes]) -> str:
-    data = bytearray()
-    async for part in parts:
-        data += part
-        if len(data) > _MOST_PAGE_BYTES:
-            break
-    return data.decode("utf-8", "replace")
 
 
 @asynccontextmanager

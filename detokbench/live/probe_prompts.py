@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from detokbench.errors import DetokbenchError, usage_error
+from detokbench.live.json_text import NotJsonError, read_json
 from detokbench.live.probe_url import Api
 from detokbench.workload.texts import load_text, sentences
 
@@ -15,6 +14,7 @@ LONG_STOP = "\n\nHuman: that is all, thank you. Please stop here."
 """50 characters that no answer is likely to hold."""
 _MULTILINGUAL = ("han", "kana", "hangul", "devanagari", "thai", "burmese", "arabic", "emoji")
 _MOST_BYTES = 64 << 20
+_MOST_LEVELS = 100
 
 
 class Prompt(NamedTuple):
@@ -50,9 +50,12 @@ def read_prompts(path: Path, api: Api) -> list[Prompt]:
     Raises DetokbenchError: exit code 2 for contents that are no prompts, 5 for no access.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
             raise usage_error(f"--prompts: {path.name} is larger than {_MOST_BYTES >> 20} MiB")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Characters such as U+2028 and U+0085 are a prompt's own: only these end a line.
+        lines = data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError as error:
         raise usage_error(f"--prompts: {path.name} is not UTF-8") from error
     except OSError as error:
@@ -71,9 +74,9 @@ def _prompt(line: str, name: str, api: Api) -> Prompt:
     if not line.lstrip().startswith("{"):
         return Prompt(name, line)
     try:
-        entry = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
-        raise usage_error(f"--prompts: {name} begins with {{ and is not JSON: {error}") from error
+        entry = read_json(line)
+    except NotJsonError as error:
+        raise usage_error(f"--prompts: {name} begins with {{ and is {error}") from error
     text, messages = entry.get("prompt"), entry.get("messages")
     if isinstance(text, str):
         return Prompt(name, text)
@@ -81,4 +84,14 @@ def _prompt(line: str, name: str, api: Api) -> Prompt:
         raise usage_error(f"--prompts: {name} has neither a 'prompt' nor 'messages'")
     if api == "completions":
         raise usage_error(f"--prompts: {name} has messages; ask with --api chat")
+    if _is_deeper(messages, _MOST_LEVELS):
+        raise usage_error(f"--prompts: {name} has messages nested over {_MOST_LEVELS} deep")
     return Prompt(name, messages=messages)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects lie in each other more than so many times."""
+    if not isinstance(value, list | dict):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(entry, levels - 1) for entry in inner)

@@ -11,6 +11,7 @@ from detokbench.live.openai_stream import NotAFrameError
 from detokbench.live.probe_checks import compare_texts, curve_of, hold_back
 from detokbench.live.probe_judge import Judged
 from detokbench.live.probe_prompts import Prompt
+from detokbench.live.probe_secrets import blotted
 from detokbench.live.probe_session import ProbeSession
 from detokbench.records.probe import Comparison, HoldBack
 
@@ -49,4 +50,6 @@ async def ask_without_stream(server: ProbeSession, prompt: Prompt) -> Comparison
         texts = [await server.whole_text(prompt) for _ in range(2)]
     except NotAFrameError as error:
         return Comparison(prompt=prompt.name, verdict="failed", note=str(error))
-    return compare_texts(prompt.name, streamed.text, *texts)
+    # What is cut out of a text below must not be a part of a key that it repeats.
+    seen = [blotted(text, server.asked.secrets) for text in (streamed.text, *texts)]
+    return compare_texts(prompt.name, *seen)

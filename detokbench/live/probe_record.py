@@ -12,12 +12,13 @@ from detokbench.bench.machine import disturbances, package_versions
 from detokbench.bench.run import Outcome
 from detokbench.errors import ExitCode
 from detokbench.live.probe_asked import Asked
-from detokbench.live.probe_checks import check_ids
+from detokbench.live.probe_checks import add_up
 from detokbench.live.probe_details import make_details
 from detokbench.live.probe_fetch import MOST_OPEN_BYTES
 from detokbench.live.probe_load import BOUND_SHARE
 from detokbench.live.probe_rows import probe_rows
 from detokbench.live.probe_run import Collected
+from detokbench.live.probe_secrets import blotted
 from detokbench.records.probe import MEASURED, IdCheck, ProbeDetails, probe_details
 from detokbench.records.schema import Record
 from detokbench.vocab.id_bytes import UnsupportedFamilyError
@@ -27,8 +28,10 @@ class ProbeOutcome(Outcome):
     """A record whose exit code follows from how the requests ended."""
 
     def exit_code(self) -> ExitCode:
-        """1 where a request did not end well."""
+        """1 where a request did not end well, and none of its own where Ctrl-C ended the run."""
         code = super().exit_code()
+        if code == ExitCode.INTERRUPTED:
+            return code
         counts = probe_details(self.record).outcomes
         failed = any(count.outcome not in MEASURED for count in counts)
         return ExitCode.FAILED_CHECK if failed else code
@@ -51,7 +54,11 @@ def record_of(asked: Asked, collected: Collected, created: str, command: list[st
         settings=_settings(asked),
         machine=machine,
         packages={**package_versions(), "aiohttp": version("aiohttp")},
-        warnings=[*found, *disturbances(machine), *_warnings(details)],
+        warnings=[
+            *(blotted(line, asked.secrets) for line in found),
+            *disturbances(machine),
+            *_warnings(details),
+        ],
         rows=probe_rows(asked, details.requests),
         details=msgspec.to_builtins(details),
     )
@@ -62,11 +69,11 @@ def _id_check(asked: Asked, collected: Collected) -> tuple[IdCheck | None, list[
     """What comparing ids with the text has found, and why they could not be compared."""
     if asked.vocabulary is None:
         return None, []
-    measured = [entry for entry in collected.load.judged if entry.is_measured]
     try:
-        return check_ids(measured, asked.vocabulary), []
+        _ = asked.vocabulary.id_bytes
     except UnsupportedFamilyError as error:
         return None, [f"ids are not checked against the text: {error}"]
+    return add_up([entry.ids for entry in collected.load.judged if entry.ids is not None]), []
 
 
 def _settings(asked: Asked) -> dict[str, Any]:

@@ -41,10 +41,16 @@ def run_probe(asked: Asked, progress: Progress) -> Collected:
     Raises DetokbenchError, exit code 5, where no connection can be made at the start.
     """
     dialect = Dialect(asked.api, asked.model, asked.seed, asked.asks_ids, asked.asks_logprobs)
-    load = Load(lambda raw: judge(raw, asked.vocabulary, asked.secrets))
+    load = Load(
+        lambda raw: judge(raw, asked.vocabulary, asked.secrets), asked.vocabulary, asked.secrets
+    )
     collected = Collected(dialect, load)
     try:
         asyncio.run(_run(asked, collected, progress))
+    except KeyboardInterrupt as stop:
+        collected.error = stop
+    try:
+        load.finish(*load.took_s)
     except KeyboardInterrupt as stop:
         collected.error = stop
     return collected
@@ -53,7 +59,9 @@ def run_probe(asked: Asked, progress: Progress) -> Collected:
 async def _run(asked: Asked, collected: Collected, progress: Progress) -> None:
     import aiohttp
 
-    connections = aiohttp.TCPConnector(limit=asked.concurrency + 2)
+    # A connection for each request: TTFT has connecting in it, and a server that closes one after
+    # its answer, unannounced, cannot fail the next request.
+    connections = aiohttp.TCPConnector(limit=asked.concurrency + 2, force_close=True)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
         connector=connections, timeout=timeout, headers=asked.headers(),

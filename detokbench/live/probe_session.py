@@ -6,13 +6,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from detokbench.errors import DetokbenchError
+from detokbench.live.json_text import NotJsonError, read_json
 from detokbench.live.openai_stream import NotAFrameError, whole_text
 from detokbench.live.probe_asked import Asked
 from detokbench.live.probe_dialect import Dialect, learn
-from detokbench.live.probe_fetch import Raw, fetch_stream
+from detokbench.live.probe_fetch import Raw, fetch_stream, read_at_most
 from detokbench.live.probe_judge import Judged, judge
 from detokbench.live.probe_prompts import Prompt
 
@@ -31,7 +30,7 @@ class ProbeSession:
     session: ClientSession
 
     async def find_model(self) -> bool:
-        """Take the first model that the server lists. Returns whether it lists one.
+        """Take the first model that the server lists by a name. Returns whether it lists one.
 
         Raises DetokbenchError where no connection can be made.
         """
@@ -42,12 +41,14 @@ class ProbeSession:
                 asyncio.timeout(self.asked.limits.seconds),
                 self.session.get(self.asked.server.models) as response,
             ):
-                page = await response.content.read(_MOST_MODELS_BYTES)
-            self.dialect.model = str(msgspec.json.decode(page)["data"][0]["id"])
+                page = await read_at_most(response, _MOST_MODELS_BYTES)
+                listed = read_json(page)["data"] if response.status == 200 else []
+            names = (entry.get("id") for entry in listed if isinstance(entry, dict))
+            self.dialect.model = next(name for name in names if name and isinstance(name, str))
         except aiohttp.ClientConnectorError as error:
             raise self._no_connection(str(error.os_error.strerror or "")) from error
         except (
-            aiohttp.ClientError, TimeoutError, OSError, msgspec.DecodeError, LookupError, TypeError,
+            aiohttp.ClientError, OSError, ValueError, LookupError, TypeError, StopIteration,
         ):  # fmt: skip
             return False
         return True
@@ -80,9 +81,9 @@ class ProbeSession:
         raw = await self._fetch(body, prompt.name)
         if raw.status == 200 and raw.ended == "end" and raw.content_type == "application/json":
             try:
-                return whole_text(msgspec.json.decode(raw.reads[0][1]))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise NotAFrameError(f"the answer without a stream is not JSON: {error}") from error
+                return whole_text(read_json(raw.reads[0][1]))
+            except NotJsonError as error:
+                raise NotAFrameError(f"the answer without a stream: {error}") from error
         judged = self._judge(raw)
         raise NotAFrameError(f"without a stream: {judged.outcome} {judged.note}".strip())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
@@ -10,6 +11,8 @@ from detokbench.errors import usage_error
 
 Api = Literal["completions", "chat"]
 API_PATHS: dict[Api, str] = {"completions": "/completions", "chat": "/chat/completions"}
+_MOST_HOST = 253
+_HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -39,6 +42,8 @@ def parse_server(url: str, api: Api) -> Server:
         raise usage_error("URL: not an address such as http://localhost:8000") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise usage_error("URL: give http:// or https://, a host and a port")
+    if not _is_host(parts.hostname) or not _is_text(given):
+        raise usage_error("URL: the host is no name or number of one, such as localhost")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     origin = f"{parts.scheme}://{host}" + ("" if port is None else f":{port}")
     path = parts.path.rstrip("/")
@@ -55,6 +60,30 @@ def parse_server(url: str, api: Api) -> Server:
         if parts.username is None
         else f"{unquote(parts.username)}:{unquote(parts.password or '')}",
     )
+
+
+def _is_host(host: str) -> bool:
+    """Whether a name can be looked up: no empty label, none over 63 letters, 253 in all."""
+    if ":" in host:
+        return _is_ipv6(host)
+    try:
+        name = host.removesuffix(".").encode("idna").decode()
+    except UnicodeError:
+        return False
+    return len(name) <= _MOST_HOST and _HOST.fullmatch(name) is not None
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_text(url: str) -> bool:
+    """Whether the shell's bytes were UTF-8; others reach us as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in url)
 
 
 def interface_path(url: str) -> str:

@@ -16,6 +16,9 @@ MAX_LINE_BYTES = 4 << 20
 """Room for a first frame that lists 128k prompt ids (about 1 MB), four times over."""
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DONE = b"[DONE]"
+"""The data of the event that ends a stream."""
+_DONE_LINES = {b"data:" + DONE, b"data: " + DONE}
 
 
 class LineTooLongError(Exception):
@@ -27,6 +30,8 @@ class Event(NamedTuple):
 
     at_s: float
     data: bytes
+    name: bytes = b""
+    """What an ``event`` line said."""
 
 
 class SseParser:
@@ -38,6 +43,7 @@ class SseParser:
         self._line_bytes = 0
         self._data: list[bytes] = []
         self._data_bytes = 0
+        self._name = b""
         self._after_cr = False
         self._is_first_line = True
 
@@ -46,8 +52,8 @@ class SseParser:
         """Whether the last line has not ended."""
         return self._line_bytes > 0
 
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The data of each event that this piece completes.
+    def feed(self, piece: bytes, at_s: float = 0.0) -> list[Event]:
+        """The events that this piece, which came at ``at_s``, completes.
 
         Raises LineTooLongError where a line, or all data lines of one event, pass the limit.
         """
@@ -61,19 +67,21 @@ class SseParser:
         events = []
         for part in ended:
             self._keep(part)
-            data = self._end_line()
-            if data is not None:
-                events.append(data)
+            event = self._end_line(at_s)
+            if event is not None:
+                events.append(event)
         self._keep(rest)
         return events
 
-    def end(self) -> bytes | None:
-        """The data of an event whose lines all came and whose blank line did not, if there is one.
+    def end(self, at_s: float = 0.0) -> Event | None:
+        """An event whose lines all came and whose blank line did not, if there is one.
 
-        The standard drops it; it has arrived all the same, and some servers end that way.
+        The standard drops it; it has arrived all the same, and some servers end that way. A last
+        ``[DONE]`` counts without the end of its line too.
         """
-        data, self._data = self._data, []
-        return b"\n".join(data) if data else None
+        if b"".join(self._parts).strip() in _DONE_LINES:
+            self._end_line(at_s)
+        return self._end_event(at_s)
 
     def _keep(self, part: bytes) -> None:
         if part:
@@ -82,21 +90,27 @@ class SseParser:
         if self._line_bytes + self._data_bytes > self._max_line_bytes:
             raise LineTooLongError
 
-    def _end_line(self) -> bytes | None:
-        """Take the line that has ended; the data of the event that it ends, if it does."""
+    def _end_line(self, at_s: float) -> Event | None:
+        """Take the line that has ended; the event that it ends, if it does."""
         line = b"".join(self._parts)
         self._parts, self._line_bytes = [], 0
         if self._is_first_line:
             line = line.removeprefix(_BYTE_ORDER_MARK)
             self._is_first_line = False
         if not line:
-            data, self._data, self._data_bytes = self._data, [], 0
-            return b"\n".join(data) if data else None
+            return self._end_event(at_s)
         name, _, value = line.partition(b":")
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
             self._data_bytes += len(value)
+        elif name == b"event":
+            self._name = value.removeprefix(b" ")
         return None
+
+    def _end_event(self, at_s: float) -> Event | None:
+        data, name = self._data, self._name
+        self._data, self._data_bytes, self._name = [], 0, b""
+        return Event(at_s, b"\n".join(data), name) if data else None
 
 
 class Parsed(NamedTuple):
@@ -118,10 +132,10 @@ def parse_stream(
     at_s = 0.0
     try:
         for at_s, piece in reads:
-            events.extend(Event(at_s, data) for data in parser.feed(piece))
+            events.extend(parser.feed(piece, at_s))
     except LineTooLongError:
         return Parsed(events, inside_line=True, too_long=True)
-    last = parser.end()
+    last = parser.end(at_s)
     if last is not None:
-        events.append(Event(at_s, last))
+        events.append(last)
     return Parsed(events, parser.is_inside_line, too_long=False)

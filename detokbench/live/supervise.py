@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,9 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from detokbench.errors import DetokbenchError
+from detokbench.interrupts import uninterrupted
 from detokbench.live.counting import Sample
 from detokbench.live.plan import Loaded, StopRequest
 from detokbench.live.worker_process import WorkerProcess, error_of
+from detokbench.run_folder import RunFolder
 
 _STOP_GRACE_S = 5.0
 _WEIGH_NS = 1_000_000_000
@@ -35,8 +36,8 @@ class Supervisor:
         self.samples: dict[str, list[Sample]] = {name: [] for name in modules}
         self.memory: dict[str, list[tuple[int, int]]] = {name: [] for name in modules}
         self.loaded: dict[str, Loaded] = {}
-        self._temporary = tempfile.TemporaryDirectory(prefix="detokbench-")
-        self.folder = self._temporary.name  # made for this user alone
+        self._temporary = RunFolder()
+        self.folder = self._temporary.name
 
     def __enter__(self) -> Supervisor:
         try:
@@ -48,11 +49,12 @@ class Supervisor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._workers.values():
-            worker.close_input()
-        for worker in self._workers.values():
-            worker.close()
-        self._temporary.cleanup()
+        with uninterrupted():
+            for worker in self._workers.values():
+                worker.close_input()
+            for worker in self._workers.values():
+                worker.close()
+            self._temporary.close()
 
     @property
     def workload_file(self) -> str:

@@ -22,6 +22,7 @@ import msgspec
 
 from detokbench.bench.machine import pin_to
 from detokbench.errors import DetokbenchError
+from detokbench.live.open_files import allow_many_files
 from detokbench.live.plan import Loaded, LoadRequest, Request, StopRequest
 from detokbench.live.schedule import now_ns
 
@@ -117,15 +118,6 @@ def _load(role: Role, request: LoadRequest) -> Loaded:
     gc.freeze()
     loaded.clock_ns = now_ns()
     return loaded
-
-
-def allow_many_files() -> None:
-    """A stream is an open file: ask for as many as this user may have."""
-    import resource
-
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 1 << 16 if hard == resource.RLIM_INFINITY else hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _answers_apart() -> BinaryIO:

@@ -29,6 +29,15 @@ class GilFact(msgspec.Struct, kw_only=True):
     blocked_s: float
 
 
+MOST_ARRIVALS = 100_000
+"""In one stream: with more, the loop's own work for them would be what is measured."""
+
+
+def patience_s(duration_s: float) -> float:
+    """How long after the last arrival of a stream its requests are given up."""
+    return min(duration_s, 5.0)
+
+
 class ArrivalCell(msgspec.Struct, kw_only=True):
     """A stream of arrivals, encoded in one way. Waits last from arrival until the ids are there.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,5 +28,11 @@ def _without_folder(argument: str) -> str:
 def file_name(path: str) -> str:
     """The last part of a path; a hub id (``owner/model``, no such folder here) is kept whole."""
     parts = Path(path).parts
-    is_local = len(parts) > 2 or path.startswith((".", "/", "~")) or Path(path).exists()
+    is_local = len(parts) > 2 or path.startswith((".", "/", "~")) or _exists(path)
     return parts[-1] if is_local and parts else path
+
+
+def _exists(path: str) -> bool:
+    with suppress(OSError):  # a text that is too long for a path is none
+        return Path(path).exists()
+    return False

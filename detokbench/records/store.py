@@ -15,6 +15,7 @@ from detokbench.errors import DetokbenchError, usage_error
 from detokbench.records.schema import SCHEMA_VERSION, Record
 
 DEFAULT_FOLDER = Path("results")
+_MOST_NAME_BYTES = 200  # of the 255 there are: a number, an ending and a temporary name are added
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -22,18 +23,27 @@ def place_for(record_kind: str, vocabulary: str, created: str, out: str | None) 
     """Where a record will go: ``--out`` (a ``.json`` file or a folder), or ``results/``.
 
     Made before anything is measured. Raises DetokbenchError: exit code 2 for a file that is
-    there already, 5 for a folder that cannot be written.
+    there already and for a name that is too long, 5 for a folder that cannot be written.
     """
+    _check_length(out or "")
     if out is not None and out.endswith(".json"):
         path = Path(out)
         if path.exists():
             raise usage_error(f"--out: {out} exists already; results are never overwritten")
     else:
         stamp = re.sub(r"[^0-9TZ]", "", created)
-        stem = re.sub(r"[^\w.-]+", "-", f"{record_kind}-{vocabulary}-{stamp}")
+        most = _MOST_NAME_BYTES - len(f"{record_kind}--{stamp}.json".encode())
+        named = vocabulary.encode()[:most].decode(errors="ignore")
+        stem = re.sub(r"[^\w.-]+", "-", f"{record_kind}-{named}-{stamp}")
         path = (Path(out) if out is not None else DEFAULT_FOLDER) / f"{stem}.json"
     check_writable(path.parent)
     return path
+
+
+def _check_length(out: str) -> None:
+    """Refuse a name that a record, or what lies beside it, could not have."""
+    if any(len(os.fsencode(part)) > _MOST_NAME_BYTES for part in Path(out).parts):
+        raise usage_error(f"--out: a name in it has more than {_MOST_NAME_BYTES} bytes")
 
 
 def check_writable(folder: Path) -> None:
@@ -66,6 +76,7 @@ def chart_places(records: Sequence[Path], folder: Path | None) -> list[Path]:
 
 def page_place(out: str) -> Path:
     """Where a page will go. Raises DetokbenchError: 2 for a file that is there, 5 for no access."""
+    _check_length(out)
     path = Path(out)
     if path.exists():
         raise _taken(path)

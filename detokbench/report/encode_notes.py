@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from detokbench.model.latency import sample_floor
+from detokbench.records.encode import MOST_ARRIVALS, patience_s
 from detokbench.records.schema import Row
 from detokbench.report.encode_figures import EncodeFigures
 from detokbench.report.units import count, milliseconds
@@ -27,11 +28,19 @@ def arrival_note(figures: EncodeFigures) -> str:
     return (
         f"{_arrived(figures)}wait: from arrival until the ids are there, that is TTFT added, "
         f"{seconds} of Poisson arrivals; p99 from {sample_floor(99)} requests on. given up: "
-        f"requests not done {seconds} after the last arrival; the waits are of the others only. "
-        f"Beyond 1.0 of one thread the queue grows for as long as requests arrive: {seconds} of "
-        f"that is no steady state. blocked: the loop's longest stand-still{resting}. micro-batch: "
+        f"requests not done {patience_s(details.duration_s):g} s after the last arrival; the waits "
+        f"are of the others only. Beyond 1.0 of one thread the queue grows for as long as requests "
+        f"arrive: {seconds} of that is no steady state.{_held(figures)} blocked: the loop's "
+        f"longest stand-still{resting}. micro-batch: "
         f"at most {details.max_batch} prompts, at most {milliseconds(details.wait_s)} ms."
     )
+
+
+def _held(figures: EncodeFigures) -> str:
+    """That a stream has no more requests, where one was held to that number."""
+    if all(cell.offered < MOST_ARRIVALS for cell in figures.details.arrivals):
+        return ""
+    return f" No stream has more than {MOST_ARRIVALS:,} requests."
 
 
 def _arrived(figures: EncodeFigures) -> str:

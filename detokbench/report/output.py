@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from detokbench.errors import cannot_show
+from detokbench.interrupts import uninterrupted
 from detokbench.records.schema import Record
 
 
@@ -67,18 +69,21 @@ def keep(
     """Show a record, store it, draw its charts, and say where the files are.
 
     In this order, and none of them keeps the next from happening: a reader that leaves, a full
-    disk or a chart that fails loses nothing else. Raises DetokbenchError where the record could
-    not be stored.
+    disk, Ctrl-C or a chart that fails loses nothing else. Raises DetokbenchError where the record
+    could not be stored, or not be shown.
     """
     failure: Exception | None = None
-    try:
-        show()
-    except BrokenPipeError:
-        pass  # the reader has left
-    except Exception as error:
-        failure = error
-    stored = store(record)
-    print(f"record: {stored}", file=sys.stderr)
+    with uninterrupted():
+        try:
+            show()
+        except BrokenPipeError:
+            pass  # the reader has left
+        except Exception as error:
+            failure = error
+        stored = store(record)
+        print(f"record: {stored}", file=sys.stderr)
+    if isinstance(failure, OSError):
+        raise cannot_show(failure) from failure
     if failure is not None:
         raise failure
     if draw is None:

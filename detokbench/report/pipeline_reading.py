@@ -31,6 +31,8 @@ def read_pipeline(record: Record) -> list[str]:
 
 def _kept_up(run: RunFacts, details: PipelineDetails) -> str:
     at = at_batch(run)
+    if not run.steps:
+        return f"{at[0].upper()}{at[1:]} nothing is known: the engine did not answer."
     if run.broken:
         return f"{at[0].upper()}{at[1:]} the host does not keep up: {run.broken}."
     if run.not_judged:
@@ -158,7 +160,12 @@ def _clients(details: PipelineDetails) -> str:
     if test is None:
         return ""
     sent = max(
-        ((run.chunks_per_token or 0) * run.ids / run.duration_s for run in details.runs), default=0
+        (
+            (run.chunks_per_token or 0) * run.ids / run.duration_s
+            for run in details.runs
+            if run.duration_s > 0
+        ),
+        default=0,
     )
     room = f", {times(test.events_per_s / sent)} what a run here sent at most" if sent else ""
     return (

@@ -25,9 +25,10 @@ from detokbench.live.engines.client_plan import (
     StreamsRequest,
 )
 from detokbench.live.engines.seen_streams import SeenStream, read_stream
+from detokbench.live.open_files import allow_many_files
 from detokbench.live.plan import Bound, Loaded, LoadRequest
 from detokbench.live.schedule import now_ns
-from detokbench.live.worker import Control, allow_many_files, serve
+from detokbench.live.worker import Control, serve
 
 _READ_BYTES = 65_536
 _LAST_CHUNK = b"0\r\n\r\n"
