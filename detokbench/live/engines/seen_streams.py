@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from detokbench.live.openai_stream import DONE, error_message
-from detokbench.live.sse import SseParser
+from detokbench.live.openai_stream import error_message
+from detokbench.live.sse import DONE, SseParser
 
 _HEAD_END = b"\r\n\r\n"
 
@@ -77,9 +77,9 @@ def read_stream(
     parser = SseParser()
     try:
         for at, part in _body(at_ns, pieces):
-            for data in parser.feed(part):
-                if data != DONE:
-                    _take(seen, at, data)
+            for event in parser.feed(part):
+                if event.data != DONE:
+                    _take(seen, at, event.data)
     except (msgspec.MsgspecError, ValueError) as error:
         seen.error = f"not an event: {error}"
     return seen
