@@ -157,7 +157,8 @@ class Manager:
     def _start(self, most: int) -> None:
         count = min(self._to_start, most)
         self._to_start -= count
-        self._waiting.extend(WorkerProcess(self._load) for _ in range(count))
+        with uninterrupted():  # a worker that is started and not listed would not be ended
+            self._waiting.extend(WorkerProcess(self._load) for _ in range(count))
 
     @contextmanager
     def _taken(self, worker: WorkerProcess) -> Iterator[WorkerProcess]:
