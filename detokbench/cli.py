@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -123,7 +124,7 @@ def _report_other(error: Exception, debug: bool) -> int:
     if isinstance(code, int):  # typer.Exit and typer.Abort
         return code
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        line = f"the name '{str(error.filename)[:40]}…' is too long for a file"
+        line = f"the name '{Path(error.filename).name[:40]}…' is too long for a file"
         return _report(error, line, ExitCode.USAGE, debug)
     if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_LOST:
         return _report(error, str(cannot_show(error)), ExitCode.BROKEN_SETUP, debug)

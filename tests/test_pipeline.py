@@ -13,6 +13,7 @@ from rich.console import Console
 
 from detokbench.cli import main
 from detokbench.errors import ExitCode
+from detokbench.interrupts import SIGNALS, take_first_interrupt
 from detokbench.live.plan import Done
 from detokbench.live.supervise import Supervisor
 from detokbench.live.topology import ENGINE
@@ -190,6 +191,30 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, capsys, watched, monkeypatch):
     assert 0 < facts.steps < 30_000
     assert facts.ids >= facts.steps
     assert {process.states_left for process in facts.processes} == {0}
+
+
+def test_more_ctrl_c_while_the_processes_end_loses_nothing(tmp_path, capsys, watched, monkeypatch):
+    def interrupt(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    def interrupted(method):
+        return lambda *given: (interrupt(), method(*given), interrupt())[1]
+
+    once_the_engine_runs(monkeypatch, interrupt)
+    for name in ("settle", "stop", "__exit__"):
+        monkeypatch.setattr(Supervisor, name, interrupted(getattr(Supervisor, name)))
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    take_first_interrupt()
+    try:
+        options = ["--no-http", "--duration", "60s"]
+        record, details, _ = run(tmp_path, capsys, *options, code=ExitCode.INTERRUPTED)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert record["partial"]
+    assert details.ended_by == "Ctrl-C"
+    assert details.runs[0].steps > 0
 
 
 def test_a_ramp_finds_the_batch_where_a_made_up_host_breaks(tmp_path, capsys, watched, monkeypatch):
