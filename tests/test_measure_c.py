@@ -192,6 +192,8 @@ def test_ctrl_c_ends_at_once_with_130_and_leaves_no_process(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        # A shell's background job, as CI may be, ignores Ctrl-C, and what it starts inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     parent = psutil.Process(process.pid)
     while not (children := parent.children()):
