@@ -19,6 +19,7 @@ from detokbench.live.engines.front_end import Process, Threads
 from detokbench.live.engines.front_end_judge import why_not
 from detokbench.live.engines.frontend_plan import engine_pythons
 from detokbench.live.engines.frontend_workload import frontend_workload, open_end_of
+from detokbench.live.engines.interrupts import one_interrupt
 from detokbench.live.engines.known_texts import KnownText, known_texts
 from detokbench.live.engines.search import Bracket, find_limit, twice
 from detokbench.live.engines.seen_streams import SeenChunk, SeenStream, read_stream
@@ -328,6 +329,25 @@ def test_the_clocks_of_this_process_agree_with_what_it_did():
     assert pid in {tid for tid, _, _ in cpu_by_role.thread_cpu_ns(pid)}
     assert cpu_by_role.process_cpu_ns(2**22 - 1) is None
     assert list(cpu_by_role.thread_cpu_ns(2**22 - 1)) == []
+
+
+# Ctrl-C
+
+
+def test_a_second_interrupt_does_not_disturb_what_follows_the_first():
+    import signal
+
+    before = signal.getsignal(signal.SIGTERM)
+    ended = []
+    with pytest.raises(KeyboardInterrupt), one_interrupt():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+            ended.append("in peace")
+    assert ended == ["in peace"]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 # What is asked

@@ -16,6 +16,7 @@ from detokbench.live.engines.frontend_answers import answers_of, gpu_curves
 from detokbench.live.engines.frontend_plan import Asked
 from detokbench.live.engines.frontend_rows import frontend_rows
 from detokbench.live.engines.frontend_workload import FrontendWorkload, eos_of, frontend_workload
+from detokbench.live.engines.interrupts import one_interrupt
 from detokbench.live.engines.one_engine import OneEngine
 from detokbench.live.engines.registry import load_front_end
 from detokbench.live.engines.session import CLIENT_MODULES
@@ -55,7 +56,7 @@ def run_frontend(asked: Asked, created: str, command: list[str], progress: Progr
     details = _empty_details(asked, workload)
     error: BaseException | None = None
     try:
-        with Supervisor(CLIENT_MODULES) as supervisor:
+        with one_interrupt(), Supervisor(CLIENT_MODULES) as supervisor:
             _measure(
                 asked, front_ends, versions, vocabulary, workload, supervisor, details, progress
             )
