@@ -54,6 +54,7 @@ class PartsAsked:
 
 def run_parts(asked: PartsAsked, progress: Callable[[str], None]) -> PartsDetails:
     """Measure it all. Raises DetokbenchError for what is missing, and where a process dies."""
+    VllmFrontEnd().version(asked.python)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dtb-")))
         progress("starting vLLM twice: whole, and in parts")
