@@ -65,6 +65,8 @@ def _table(details: PartsDetails) -> Table:
 def _cells(details: PartsDetails, at: PartsAt, name: str) -> list[str]:
     if name == REQUESTS:
         of_request = details.requests_s(at)
+        if of_request <= 0:  # lost in the noise
+            return ["–", "–"]
         return [f"({microseconds(of_request)})", f"({_share(of_request / at.whole_s)})"]
     part = next((part for part in at.parts if part.name == name), None)
     if part is None:

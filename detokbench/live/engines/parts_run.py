@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -21,12 +22,14 @@ from detokbench.live.engines.session import CLIENT_MODULES, CLIENTS, Session
 from detokbench.live.engines.variants import plain
 from detokbench.live.engines.vllm_front_end import MODEL_NAME, VllmFrontEnd
 from detokbench.live.engines.vllm_parts import BELOW, RUNGS
-from detokbench.live.engines.vllm_rungs import RungProcess, step_messages
+from detokbench.live.engines.vllm_rungs import Driven, RungProcess, step_messages
 from detokbench.live.engines.window import Pace, run_window
 from detokbench.live.supervise import Supervisor
+from detokbench.records.frontend import CHUNKS_AT_LEAST
 from detokbench.records.frontend_parts import PartsAt, PartsDetails, PartSeen
 
 _CLIENTS_END_S = 120.0
+_FURTHER_TRIES = 3
 _ENDLESS = 1 << 20
 _KEPT_NONE = 1e9
 
@@ -51,6 +54,7 @@ class PartsAsked:
 
 def run_parts(asked: PartsAsked, progress: Callable[[str], None]) -> PartsDetails:
     """Measure it all. Raises DetokbenchError for what is missing, and where a process dies."""
+    VllmFrontEnd().version(asked.python)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dtb-")))
         progress("starting vLLM twice: whole, and in parts")
@@ -86,6 +90,8 @@ def run_parts(asked: PartsAsked, progress: Callable[[str], None]) -> PartsDetail
 
 
 class _Meter:
+    """``chunks_per_token``: of each run whose figure was taken."""
+
     def __init__(self, asked: PartsAsked, rungs: RungProcess, whole: Session) -> None:
         self._asked = asked
         self._rungs = rungs
@@ -94,16 +100,29 @@ class _Meter:
 
     def round(self, at: PartsAt) -> None:
         """Every rung once, and the whole before and behind; parts as differences of neighbours."""
-        asked = self._asked
-        at.whole_rounds_s.append(self.whole(at.streams, asked.max_tokens))
-        costs = {rung: self.rung(rung, at.streams) for rung in RUNGS}
-        at.long_rounds_s.append(self.whole(at.streams, asked.long_tokens))
+        asked, streams = self._asked, at.streams
+        at.whole_rounds_s.append(self._take(lambda: self.whole(streams, asked.max_tokens)))
+        costs = {rung: self._take(partial(self.rung, rung, streams)) for rung in RUNGS}
+        at.long_rounds_s.append(self._take(lambda: self.whole(streams, asked.long_tokens)))
         for part in at.parts:
             below = BELOW.get(part.name)
             part.rounds_s.append(costs[part.name] - (costs[below] if below else 0.0))
 
-    def whole(self, streams: int, max_tokens: int, window_s: float | None = None) -> float:
-        """CPU a token of the real server, with requests of so many ids."""
+    def _take(self, measure: Callable[[], Driven]) -> float:
+        """The first of a few tries in which tokens did not come together, else the best of them.
+
+        On a busy machine they do, and cost less each.
+        """
+        best = measure()
+        for _ in range(_FURTHER_TRIES):
+            if _chunks(best) >= CHUNKS_AT_LEAST:
+                break
+            best = max(best, measure(), key=_chunks)
+        self.chunks_per_token.append(_chunks(best))
+        return best.s_per_token
+
+    def whole(self, streams: int, max_tokens: int, window_s: float | None = None) -> Driven:
+        """The real server, with requests of so many ids."""
         asked, session = self._asked, self._whole
         session.max_tokens = max_tokens
         pace = Pace(streams, asked.t_step_s, asked.warm_up_s, window_s or asked.window_s)
@@ -111,31 +130,28 @@ class _Meter:
         cost = run.cpu("http")
         if run.wrong or not cost:
             raise DetokbenchError(f"the whole front end: {run.wrong} texts are wrong")
-        self.chunks_per_token.append(run.chunks_per_token or 0.0)
-        return cost
+        return Driven(cost, run.chunks_per_token)
 
     def profile(self, folder: Path) -> str:
         """py-spy's samples of the server at the most streams. They are slowed down by it."""
         asked = self._asked
-        kept = list(self.chunks_per_token)
         first = self._whole.running.roles()["http"][0]
         assert isinstance(first, Process)
         with sampled(first.pid, asked.profile_s, folder) as read:
             self.whole(max(asked.streams), asked.max_tokens, asked.profile_s + 1.0)
-            self.chunks_per_token = kept
             return read()
 
-    def rung(self, name: str, streams: int) -> float:
-        """CPU a token of a rung."""
+    def rung(self, name: str, streams: int) -> Driven:
+        """A rung; below ``hand-over`` nothing can come together."""
         asked = self._asked
         warm_up, steps = (round(s / asked.t_step_s) for s in (asked.warm_up_s, asked.window_s))
         ids = [f"cmpl-{uuid.uuid4().hex}-0-{place:08x}" for place in range(streams)]
         messages = step_messages(ids, asked.workload.outputs, warm_up + steps, asked.t_step_s)
         with self._rungs.rung(name, ids) as port, self._readers(port, streams) as read:
-            cost = self._rungs.drive(messages, streams, asked.t_step_s, warm_up)
-            if read is not None:
-                self.chunks_per_token.append(read() / (streams * len(messages)))
-        return cost
+            driven = self._rungs.drive(messages, streams, asked.t_step_s, warm_up)
+            if read is None:
+                return driven
+            return driven._replace(chunks_per_token=read() / (streams * len(messages)))
 
     @contextmanager
     def _readers(self, port: int | None, streams: int) -> Iterator[Callable[[], int] | None]:
@@ -159,6 +175,10 @@ class _Meter:
         supervisor = self._whole.supervisor
         supervisor.tell_to_stop(CLIENTS)
         return supervisor.wait_for(CLIENTS, "done", ClientsDone, _CLIENTS_END_S)
+
+
+def _chunks(driven: Driven) -> float:
+    return 1.0 if driven.chunks_per_token is None else driven.chunks_per_token
 
 
 def _empty(streams: int) -> PartsAt:

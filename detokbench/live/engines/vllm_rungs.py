@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
@@ -25,6 +25,13 @@ from detokbench.live.schedule import Schedule
 
 _PACKAGE = "detokbench_vllm_parts"
 _START_S, _ANSWER_S, _END_S, _SETTLE_S = 180.0, 60.0, 5.0, 0.05
+
+
+class Driven(NamedTuple):
+    """Seconds of CPU a token; chunks a token, where the process itself reads them."""
+
+    s_per_token: float
+    chunks_per_token: float | None
 
 
 class RungProcess:
@@ -98,8 +105,8 @@ class RungProcess:
 
     def drive(
         self, messages: Sequence[bytes], streams: int, t_step_s: float, warm_up: int
-    ) -> float:
-        """Send steps at their pace; seconds of CPU a token from step ``warm_up`` to the end.
+    ) -> Driven:
+        """Send steps at their pace, and see what they cost from step ``warm_up`` to the end.
 
         Raises DetokbenchError where not all tokens arrive.
         """
@@ -112,12 +119,13 @@ class RungProcess:
             self._socket.send(message)
         schedule.wait()
         sent = len(messages) * streams
-        arrived = self._ask({"await": sent})["tokens"]
-        if arrived != sent:
-            raise DetokbenchError(f"{arrived} of {sent} tokens arrived")
+        arrived = self._ask({"await": sent})
+        if arrived["tokens"] != sent:
+            raise DetokbenchError(f"{arrived['tokens']} of {sent} tokens arrived")
         used = self._cpu_ns() - begin
         time.sleep(_SETTLE_S)
-        return used * 1e-9 / (streams * (len(messages) - warm_up))
+        cost = used * 1e-9 / (streams * (len(messages) - warm_up))
+        return Driven(cost, arrived["chunks"] / sent if arrived["chunks"] else None)
 
     def _cpu_ns(self) -> int:
         used = process_cpu_ns(self._process.pid)

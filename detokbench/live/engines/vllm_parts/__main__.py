@@ -65,7 +65,7 @@ class Process:
         end = time.monotonic() + PATIENCE_S
         while self._chain.tokens < tokens and time.monotonic() < end:
             await asyncio.sleep(0.02)
-        return {"tokens": self._chain.tokens}
+        return {"tokens": self._chain.tokens, "chunks": self._chain.chunks}
 
     async def _end(self) -> dict[str, Any]:
         assert self._chain is not None

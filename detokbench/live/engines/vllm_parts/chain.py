@@ -40,7 +40,10 @@ class Inbox:
 
 
 class Chain:
-    """A rung that runs: its requests, and the task that handles steps."""
+    """A rung that runs: its requests, and the task that handles steps.
+
+    ``tokens`` have arrived; ``chunks`` are what the streams made of them, where they are read here.
+    """
 
     def __init__(self, engine: Engine, inbox: Inbox, rung: str, ids: list[str]) -> None:
         """``ids``: the requests that steps will have rows of."""
@@ -54,11 +57,13 @@ class Chain:
             stop = [_STOP] if stands_on(rung, "stop") else []
             self._open(stands_on(rung, "decode"), stop)
         self._drains = not stands_on(rung, "hand-over")
-        self.tokens = 0
+        self.tokens = self.chunks = 0
         self._tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._handle(rung))]
         if rung in {"hand-over", "json"}:
             make = self.outputs if rung == "hand-over" else self.events
-            self._tasks += [asyncio.ensure_future(_read(make(place))) for place in range(len(ids))]
+            self._tasks += [
+                asyncio.ensure_future(self._read(make(place))) for place in range(len(ids))
+            ]
 
     def _open(self, detokenize: bool, stop: list[str]) -> None:
         names = self._engine.names
@@ -100,6 +105,10 @@ class Chain:
             for collector in self._collectors:
                 collector.get_nowait()
 
+    async def _read(self, stream: AsyncIterator[Any]) -> None:
+        async for _ in stream:
+            self.chunks += 1
+
     def outputs(self, place: int) -> AsyncIterator[Any]:
         """``AsyncLLM.generate`` on a request that is open already."""
 
@@ -134,8 +143,3 @@ class Chain:
             request_metadata=names.RequestResponseMetadata(request_id=shown),
         )
         return made
-
-
-async def _read(stream: AsyncIterator[Any]) -> None:
-    async for _ in stream:
-        pass

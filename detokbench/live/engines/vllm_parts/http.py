@@ -35,7 +35,7 @@ class DirectCalls:
 
     def __init__(self, engine: Engine, chain: Chain, streams: int) -> None:
         engine.app.state.openai_serving_completion = Answers(chain)
-        self._tasks = [asyncio.ensure_future(_call(engine.app)) for _ in range(streams)]
+        self._tasks = [asyncio.ensure_future(_call(engine.app, chain)) for _ in range(streams)]
 
     async def end(self) -> None:
         """Cancel the calls."""
@@ -79,7 +79,7 @@ def parser_name() -> str:
     return str(chosen.__module__).rsplit(".", 1)[-1].removesuffix("_impl")
 
 
-async def _call(app: Any) -> None:
+async def _call(app: Any, chain: Chain) -> None:
     asked = False
     forever = asyncio.Event()
 
@@ -91,7 +91,7 @@ async def _call(app: Any) -> None:
         return {"type": "http.request", "body": _BODY, "more_body": False}
 
     async def send(_: dict[str, Any]) -> None:
-        return None
+        chain.chunks += 1
 
     scope = {
         "type": "http",
