@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detokbench.bench.plan import Cell
-from detokbench.bench.rows import Key, samples_by_key
-from detokbench.bench.statistics import summarize
+from detokbench.bench.rows import Key, row_of, samples_by_key
 from detokbench.model.admission import blocked_s, late_gap_s
 from detokbench.records.encode import EncodeDetails
 from detokbench.records.schema import Metric, ProcessRun, Row
@@ -18,29 +17,12 @@ def encode_rows(
 ) -> list[Row]:
     """One row for each cell that at least one process timed; a value is seconds a prompt."""
     samples = samples_by_key(processes)
-    rows = []
-    for cell in cells:
-        values = samples.get(Key.of(cell), [])
-        present = [value for value in values if value is not None]
-        if not present:
-            continue
-        summary = summarize(present)
-        rows.append(
-            Row(
-                path=cell.path,
-                batch=cell.batch,
-                metric=cell.metric,
-                median=summary.median,
-                ci_low=summary.ci_low,
-                ci_high=summary.ci_high,
-                mad=summary.mad,
-                samples=values,
-                vocab=scenario.vocabulary,
-                prompt_len=cell.prompt_len,
-                threads=cell.threads,
-            )
-        )
-    return rows
+    timed = ((cell, samples.get(Key.of(cell), [])) for cell in cells)
+    return [
+        row_of(cell, values, scenario, prompt_len=cell.prompt_len, threads=cell.threads)
+        for cell, values in timed
+        if any(value is not None for value in values)
+    ]
 
 
 def cost_of(rows: Sequence[Row], length: int) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from detokbench.bench.plan import FLOOR, Cell, CellFacts
 from detokbench.bench.statistics import paired_ratios, summarize
@@ -69,17 +69,14 @@ def samples_by_key(processes: Sequence[ProcessRun]) -> dict[Key, list[float | No
     return table
 
 
-def _row(
-    cell: Cell,
-    values: list[float | None],
-    base: list[float | None] | None,
-    facts: Mapping[Cell, CellFacts],
-    verdict: GateVerdict,
-    scenario: Scenario,
-) -> Row:
+def row_of(cell: Cell, values: list[float | None], scenario: Scenario, **facts: Any) -> Row:
+    """The row of a cell from its value in each process; ``facts`` are further fields of the row.
+
+    Its figures are None where no process has a value.
+    """
     present = [value for value in values if value is not None]
     summary = summarize(present) if present else None
-    row = Row(
+    return Row(
         path=cell.path,
         batch=cell.batch,
         metric=cell.metric,
@@ -89,6 +86,22 @@ def _row(
         mad=summary.mad if summary else None,
         samples=values,
         vocab=scenario.vocabulary,
+        **facts,
+    )
+
+
+def _row(
+    cell: Cell,
+    values: list[float | None],
+    base: list[float | None] | None,
+    facts: Mapping[Cell, CellFacts],
+    verdict: GateVerdict,
+    scenario: Scenario,
+) -> Row:
+    row = row_of(
+        cell,
+        values,
+        scenario,
         prompt_len=scenario.prompt_len if cell.prompt_len is None else cell.prompt_len,
         ids_per_step=scenario.ids_per_step if cell.prompt_len is None else 1,
         threads=cell.threads,

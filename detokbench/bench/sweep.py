@@ -19,9 +19,8 @@ from detokbench.bench.plan import (
     Prepared,
     thread_counts,
 )
-from detokbench.bench.rows import Key, samples_by_key
+from detokbench.bench.rows import Key, row_of, samples_by_key
 from detokbench.bench.run import Outcome, collect, without_folders
-from detokbench.bench.statistics import summarize
 from detokbench.bench.stop_sets import one_set
 from detokbench.model.stream_interval import ids_per_chunk
 from detokbench.paths.protocol import PathClass
@@ -189,24 +188,14 @@ def sweep_rows(
     verdicts = {result.path: result.verdict for result in gate}
     rows = []
     for cell in cells:
-        values = samples.get(Key.of(cell))
-        if values is None:
+        values = samples.get(Key.of(cell), [])
+        if all(value is None for value in values):
             continue
-        present = [value for value in values if value is not None]
-        if not present:
-            continue
-        summary = summarize(present)
         rows.append(
-            Row(
-                path=cell.path,
-                batch=cell.batch,
-                metric=cell.metric,
-                median=summary.median,
-                ci_low=summary.ci_low,
-                ci_high=summary.ci_high,
-                mad=summary.mad,
-                samples=values,
-                vocab=scenario.vocabulary,
+            row_of(
+                cell,
+                values,
+                scenario,
                 prompt_len=scenario.prompt_len if cell.metric == "host_step" else None,
                 ids_per_step=scenario.ids_per_step,
                 stream_interval=cell.stream_interval,

@@ -21,9 +21,8 @@ from detokbench.bench.plan import (
     PreparedStops,
     PrepareStopsRequest,
 )
-from detokbench.bench.rows import Key, samples_by_key
+from detokbench.bench.rows import Key, row_of, samples_by_key
 from detokbench.bench.run import Outcome, collect, without_folders
-from detokbench.bench.statistics import summarize
 from detokbench.bench.stop_sets import DEFAULT_STOP, DEFAULT_STOP_TOKENS, StopSet
 from detokbench.bench.tail_str_details import Asked, tail_str_details
 from detokbench.records.provenance import file_name
@@ -169,20 +168,13 @@ def check_rows(
 
 
 def _row(cell: Cell, values: list[float | None], scenario: Scenario) -> Row:
-    summary = summarize([value for value in values if value is not None])
     facts: dict[str, Any] = {}
     if cell.metric != "floor":
         facts = {"stop": cell.stop, "stop_tokens": cell.stops.tokens if cell.stops else None}
-    return Row(
-        path=cell.path,
-        batch=cell.batch,
-        metric=cell.metric,
-        median=summary.median,
-        ci_low=summary.ci_low,
-        ci_high=summary.ci_high,
-        mad=summary.mad,
-        samples=values,
-        vocab=scenario.vocabulary,
+    return row_of(
+        cell,
+        values,
+        scenario,
         ids_per_step=cell.ids_per_step,
         stream_interval=cell.stream_interval,
         **facts,
